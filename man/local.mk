@@ -1,4 +1,4 @@
-dist_man_MANS += %D%/handrail-browser.8 %D%/handrail-jupyter.8 %D%/handrail-mcp.8 %D%/handrail-session.8 \
+dist_man_MANS += %D%/handrail-browser.8 %D%/handrail-envd.8 %D%/handrail-jupyter.8 %D%/handrail-mcp.8 %D%/handrail-session.8 \
 	%D%/handrail-vscode.8 %D%/handrail-worker.8
 if HOST
 dist_man_MANS += %D%/handrail.1 %D%/handrail-fleetd.8 %D%/libhandrail.3

@@ -142,7 +142,8 @@ hr_e2b_entry_put(struct hr_buf *b, const char *path, int fd, int target)
 	hr_buf_adds(b, "{\"name\":");
 	hr_quote_json(b, name, strlen(name));
 	if (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
-		hr_buf_addf(b, ",\"type\":\"FILE_TYPE_%s\"", S_ISDIR(st.st_mode) ? "DIRECTORY" : "FILE");
+		hr_buf_addf(
+		    b, ",\"type\":\"FILE_TYPE_%s\"", S_ISDIR(st.st_mode) ? "DIRECTORY" : "FILE");
 	put_text(b, "path", path);
 	if (own.st_size != 0)
 		hr_buf_addf(b, ",\"size\":\"%lld\"", (long long)own.st_size);

@@ -36,8 +36,8 @@ hr_gzip(struct hr_buf *b, struct hr_span data)
 	z_stream z = {0};
 	int r;
 
-	if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8,
-		Z_DEFAULT_STRATEGY) != Z_OK)
+	if (deflateInit2(
+		&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
 		return -1;
 	r = run(&z, deflate, b, data);
 	(void)deflateEnd(&z);

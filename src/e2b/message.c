@@ -163,8 +163,8 @@ syntax(const struct hr_message *m, struct hr_span t, const struct hr_json_error 
 
 /* ---- values ---- */
 
-static struct json_object *read_part(
-    struct reader *r, const struct hr_message *m, struct json_object *o, const char *field);
+static struct json_object *
+read_part(struct reader *r, const struct hr_message *m, struct json_object *o, const char *field);
 
 static struct json_object *
 no_memory(struct reader *r)
@@ -189,7 +189,8 @@ read_strings(struct reader *r, struct json_object *v, const char *name)
 static struct json_object *
 read_map(struct reader *r, struct json_object *v, const char *name)
 {
-	json_object_object_foreach (v, key, value) {
+	json_object_object_foreach(v, key, value)
+	{
 		(void)key;
 		if (!json_object_is_type(value, json_type_string)) {
 			(void)wrong_value(r, "string", name);
@@ -361,7 +362,8 @@ read_part(struct reader *r, const struct hr_message *m, struct json_object *o, c
 	if (r->depth == DEPTH) {
 		failed = wrong_value(r, "message", field);
 	} else {
-		json_object_object_foreach (o, key, v) {
+		json_object_object_foreach(o, key, v)
+		{
 			r->way[r->depth++] = key;
 			failed = read_member(r, m, v, ret);
 			r->depth--;

@@ -1,5 +1,5 @@
-/* hr_message: messages of protobuf as JSON, as its Go library reads them: names in lowerCamelCase or
- * snake_case, numbers also as text, enums by name or number, null for a missing member; unknown
+/* hr_message: messages of protobuf as JSON, as its Go library reads them: names in lowerCamelCase
+ * or snake_case, numbers also as text, enums by name or number, null for a missing member; unknown
  * members are ignored. Wrong types are errors in that library's words. */
 #ifndef HR_E2B_MESSAGE_H
 #define HR_E2B_MESSAGE_H

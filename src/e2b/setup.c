@@ -66,7 +66,8 @@ hr_e2b_setup_read(struct hr_e2b_setup *s, const char *run_dir, struct hr_err *er
 int
 hr_e2b_setup_check(struct json_object *doc, struct hr_err *err)
 {
-	static const char *const texts[] = {"defaultUser", "defaultWorkdir", "sandboxId", "templateId"};
+	static const char *const texts[] = {
+	    "defaultUser", "defaultWorkdir", "sandboxId", "templateId"};
 	struct json_object *v;
 	size_t i;
 

@@ -1,6 +1,6 @@
-/* hr_e2b_setup: the facts about a sandbox that its service sets by POST /handrail/e2b/init: variables,
- * default user and directory, ids. A worker writes them to RUN_DIR/e2b.json, which only the server's
- * account can read; workers and plugins read them. */
+/* hr_e2b_setup: the facts about a sandbox that its service sets by POST /handrail/e2b/init:
+ * variables, default user and directory, ids. A worker writes them to RUN_DIR/e2b.json, which only
+ * the server's account can read; workers and plugins read them. */
 #ifndef HR_E2B_SETUP_H
 #define HR_E2B_SETUP_H
 

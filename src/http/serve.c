@@ -82,9 +82,8 @@ hr_serve_query(const struct hr_serve_request *q)
 const char *
 hr_serve_header(const struct hr_serve_request *q, const char *name)
 {
-	return q->req != NULL
-		   ? evhttp_find_header(evhttp_request_get_input_headers(q->req), name)
-		   : NULL;
+	return q->req != NULL ? evhttp_find_header(evhttp_request_get_input_headers(q->req), name)
+			      : NULL;
 }
 
 struct hr_span
@@ -103,8 +102,7 @@ void
 hr_serve_set(struct hr_serve_request *q, const char *name, const char *value)
 {
 	if (q->req != NULL)
-		(void)evhttp_add_header(
-		    evhttp_request_get_output_headers(q->req), name, value);
+		(void)evhttp_add_header(evhttp_request_get_output_headers(q->req), name, value);
 }
 
 static struct evbuffer *
@@ -120,8 +118,7 @@ buffer_of(const void *p, size_t len)
 }
 
 void
-hr_serve_answer(
-    struct hr_serve_request *q, int status, const char *type, const void *p, size_t len)
+hr_serve_answer(struct hr_serve_request *q, int status, const char *type, const void *p, size_t len)
 {
 	struct evhttp_request *req = q->req;
 	struct evbuffer *body = buffer_of(p, len);
@@ -202,7 +199,8 @@ hr_serve_watch(
 
 /* ---- connections ---- */
 
-/* A connection is closed, by nginx or by this process; it has at most one request here. */
+/* Handles a connection closed by nginx or by this process; a connection has at most one request
+ * here. */
 static void
 on_closed(struct evhttp_connection *connection, void *arg)
 {

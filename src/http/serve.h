@@ -19,8 +19,8 @@ typedef void hr_serve_fn(void *arg, struct hr_serve_request *q);
 typedef void hr_serve_event_fn(void *arg);
 
 /* Serves the connections of a listening socket, which stays the caller's and becomes non-blocking.
- * `fn` gets each request once its body is complete; a body above `body_max` bytes is refused before.
- * Returns NULL with *err set. */
+ * `fn` gets each request once its body is complete; a body above `body_max` bytes is refused
+ * before. Returns NULL with *err set. */
 struct hr_serve *hr_serve_open(struct hr_loop *loop, int listener, size_t body_max, hr_serve_fn *fn,
     void *arg, struct hr_err *err);
 /* Closes all connections, without callbacks. Unfinished requests must still be ended, before or
@@ -30,8 +30,9 @@ void hr_serve_close(struct hr_serve *s);
 /* ---- the request; results are borrowed ---- */
 
 const char *hr_serve_method(const struct hr_serve_request *q);
-const char *hr_serve_path(const struct hr_serve_request *q); /* as sent, without the query */
-const char *hr_serve_query(const struct hr_serve_request *q); /* as sent; "": none */
+const char *hr_serve_path(const struct hr_serve_request *q);  /* as sent, without the query */
+/* Returns the query as it was sent; "": none. */
+const char *hr_serve_query(const struct hr_serve_request *q);
 /* Returns a header's value; NULL: the header is missing. */
 const char *hr_serve_header(const struct hr_serve_request *q, const char *name);
 struct hr_span hr_serve_body(const struct hr_serve_request *q);
@@ -58,7 +59,7 @@ void hr_serve_end(struct hr_serve_request *q, bool whole);
 /* Sets the callbacks of a request that is not answered at once: `drained` each time when the client
  * has taken everything sent so far, `left` once when it has closed the connection. Either may be
  * NULL. */
-void hr_serve_watch(struct hr_serve_request *q, hr_serve_event_fn *drained, hr_serve_event_fn *left,
-    void *arg);
+void hr_serve_watch(
+    struct hr_serve_request *q, hr_serve_event_fn *drained, hr_serve_event_fn *left, void *arg);
 
 #endif

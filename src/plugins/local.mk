@@ -120,14 +120,16 @@ libserve_la_LIBADD = libloop.la $(EVHTTP_LIBS)
 # everything but main(), so that tests can link it
 noinst_LTLIBRARIES += libenvd.la
 libenvd_la_SOURCES = \
-	%D%/envd/calls.c \
+	%D%/envd/calls.c %D%/envd/calls.h \
 	%D%/envd/child.c \
+	%D%/envd/input.c \
 	%D%/envd/keep.c %D%/envd/keep.h \
+	%D%/envd/messages.c \
 	%D%/envd/packet.c \
-	%D%/envd/process.c %D%/envd/process.h \
+	%D%/envd/process.c \
 	%D%/envd/record.c %D%/envd/record.h \
 	%D%/envd/rpc.c %D%/envd/rpc.h \
-	%D%/envd/table.c %D%/envd/table.h \
+	%D%/envd/table.c %D%/envd/table.h %D%/envd/table_int.h \
 	%D%/envd/watch.c %D%/envd/watch.h \
 	%D%/envd/watchcalls.c
 libenvd_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)

@@ -220,8 +220,8 @@ is_foreign(const struct hr_worker *w, const struct hr_request *r, const struct r
 	       strcmp(r->method, "POST") == 0 && !hr_request_from_here(r);
 }
 
-/* Returns true for the endpoints of SWE-ReX, which have a table of their own as those of OpenHands V1
- * and of E2B. */
+/* Returns true for the endpoints of SWE-ReX, which have a table of their own as those of OpenHands
+ * V1 and of E2B. */
 static bool
 is_rex(const struct hr_request *r)
 {
@@ -268,8 +268,7 @@ route(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 
 	if (is_rex(r) || hr_v1_is(r) || (!r->viewer && hr_e2b_is(r))) {
 		hr_worker_stage(w, HR_STAGE_RUNNING);
-		(is_rex(r) ? hr_handle_rex : hr_v1_is(r) ? hr_handle_v1 : hr_handle_e2b)(
-		    w, r, ret);
+		(is_rex(r) ? hr_handle_rex : hr_v1_is(r) ? hr_handle_v1 : hr_handle_e2b)(w, r, ret);
 	} else if (!r->viewer && (found == NULL || !found->open) &&
 		   !hr_auth_passes(&w->auth, r->session_key) && !hr_page_passes(w, r)) {
 		hr_answer_detail(ret, 403, "Invalid API Key");

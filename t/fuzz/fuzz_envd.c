@@ -1,5 +1,5 @@
-/* A body of a call of envd: frames and the messages in them. The first byte chooses the call. A message
- * that was read has only members of its table, and reads back the same. */
+/* A body of a call of envd: frames and the messages in them. The first byte chooses the call. A
+ * message that was read has only members of its table, and reads back the same. */
 #include "config.h"
 
 #include <stdint.h>

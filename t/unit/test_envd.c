@@ -43,8 +43,8 @@ static const struct {
     {"{\"data\":\"aGk=\"}", "{\"data\":\"hi\"}", NULL},
     {"{\"data\":\"aGk\"}", "{\"data\":\"hi\"}", NULL},
     {"{\"data\":\"Pz8_\"}", "{\"data\":\"???\"}", NULL},
-    {"{\"many\":[\"a\",\"b\"],\"map\":{\"a\":\"b\"}}", "{\"many\":[\"a\",\"b\"],\"map\":{\"a\":\"b\"}}",
-	NULL},
+    {"{\"many\":[\"a\",\"b\"],\"map\":{\"a\":\"b\"}}",
+	"{\"many\":[\"a\",\"b\"],\"map\":{\"a\":\"b\"}}", NULL},
     {"{\"part\":{\"pid\":1}}", "{\"part\":{\"pid\":1}}", NULL},
     {"{\"part\":{\"pid\": 1, \"tag\": \"x\"}}", NULL,
 	"(line 1:20): error parsing \"tag\", oneof t.Part.which is already set"},
@@ -204,8 +204,7 @@ START_TEST(a_cut_record_is_none)
 
 	put_record(&b);
 	for (len = 0; len < b.len; len++) {
-		ck_assert_int_eq(
-		    envd_record_get(&r, (struct hr_span){b.p, len}, &store), -1);
+		ck_assert_int_eq(envd_record_get(&r, (struct hr_span){b.p, len}, &store), -1);
 		ck_assert_ptr_null(store);
 	}
 }
@@ -219,10 +218,9 @@ main(void)
 	SRunner *runner;
 	int failed;
 
-	tcase_add_loop_test(t, a_message_is_read_by_its_table, 0,
-	    (int)(sizeof(messages) / sizeof(*messages)));
 	tcase_add_loop_test(
-	    t, a_frame_is_taken_whole, 0, (int)(sizeof(bodies) / sizeof(*bodies)));
+	    t, a_message_is_read_by_its_table, 0, (int)(sizeof(messages) / sizeof(*messages)));
+	tcase_add_loop_test(t, a_frame_is_taken_whole, 0, (int)(sizeof(bodies) / sizeof(*bodies)));
 	tcase_add_test(t, errors_have_codes_and_statuses);
 	tcase_add_test(t, gzip_there_and_back);
 	suite_add_tcase(s, t);

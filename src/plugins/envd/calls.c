@@ -1,5 +1,8 @@
-/* The calls of process.Process. The texts of errors are the original's: clients read some of them. */
+/* The calls of process.Process. The texts of errors are the original's: clients read some of them.
+ */
 #include "config.h"
+
+#include "plugins/envd/calls.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -21,98 +24,24 @@
 #include "base/text/quote.h"
 #include "e2b/entry.h"
 #include "e2b/path.h"
-#include "plugins/envd/rpc.h"
 #include "plugins/envd/table.h"
 #include "proto/json.h"
 
 #define ANSWER_MAX (256u << 20)
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* ---- messages ---- */
-
-static const struct hr_message_field selector_fields[] = {
-    {.name = "pid", .type = HR_MESSAGE_UINT32, .oneof = "selector"},
-    {.name = "tag", .type = HR_MESSAGE_STRING, .oneof = "selector"}, {.name = NULL}};
-static const struct hr_message selector = {"process.ProcessSelector", selector_fields};
-
-static const struct hr_message_field config_fields[] = {
-    {.name = "cmd", .type = HR_MESSAGE_STRING}, {.name = "args", .type = HR_MESSAGE_STRINGS},
-    {.name = "envs", .type = HR_MESSAGE_MAP}, {.name = "cwd", .type = HR_MESSAGE_STRING},
-    {.name = NULL}};
-static const struct hr_message config = {"process.ProcessConfig", config_fields};
-
-static const struct hr_message_field size_fields[] = {
-    {.name = "cols", .type = HR_MESSAGE_UINT32}, {.name = "rows", .type = HR_MESSAGE_UINT32},
-    {.name = NULL}};
-static const struct hr_message size = {"process.PTY.Size", size_fields};
-
-static const struct hr_message_field pty_fields[] = {
-    {.name = "size", .type = HR_MESSAGE_PART, .part = &size}, {.name = NULL}};
-static const struct hr_message pty = {"process.PTY", pty_fields};
-
-static const struct hr_message_field start_fields[] = {
-    {.name = "process", .type = HR_MESSAGE_PART, .part = &config},
-    {.name = "pty", .type = HR_MESSAGE_PART, .part = &pty},
-    {.name = "tag", .type = HR_MESSAGE_STRING}, {.name = "stdin", .type = HR_MESSAGE_BOOL},
-    {.name = NULL}};
-static const struct hr_message start_request = {"process.StartRequest", start_fields};
-
-static const struct hr_message_field select_fields[] = {
-    {.name = "process", .type = HR_MESSAGE_PART, .part = &selector}, {.name = NULL}};
-static const struct hr_message connect_request = {"process.ConnectRequest", select_fields};
-static const struct hr_message close_request = {"process.CloseStdinRequest", select_fields};
-static const struct hr_message stream_start = {
-    "process.StreamInputRequest.StartEvent", select_fields};
-
-static const struct hr_message_enum signals[] = {
-    {"SIGNAL_UNSPECIFIED", 0}, {"SIGNAL_SIGTERM", SIGTERM}, {"SIGNAL_SIGKILL", SIGKILL}, {NULL, 0}};
-static const struct hr_message_field signal_fields[] = {
-    {.name = "process", .type = HR_MESSAGE_PART, .part = &selector},
-    {.name = "signal", .type = HR_MESSAGE_ENUM, .values = signals}, {.name = NULL}};
-static const struct hr_message signal_request = {"process.SendSignalRequest", signal_fields};
-
-static const struct hr_message_field input_fields[] = {
-    {.name = "stdin", .type = HR_MESSAGE_BYTES, .oneof = "input"},
-    {.name = "pty", .type = HR_MESSAGE_BYTES, .oneof = "input"}, {.name = NULL}};
-static const struct hr_message input = {"process.ProcessInput", input_fields};
-
-static const struct hr_message_field send_fields[] = {
-    {.name = "process", .type = HR_MESSAGE_PART, .part = &selector},
-    {.name = "input", .type = HR_MESSAGE_PART, .part = &input}, {.name = NULL}};
-static const struct hr_message send_request = {"process.SendInputRequest", send_fields};
-
-static const struct hr_message_field data_fields[] = {
-    {.name = "input", .type = HR_MESSAGE_PART, .part = &input}, {.name = NULL}};
-static const struct hr_message stream_data = {
-    "process.StreamInputRequest.DataEvent", data_fields};
-static const struct hr_message_field stream_fields[] = {
-    {.name = "start", .type = HR_MESSAGE_PART, .part = &stream_start, .oneof = "event"},
-    {.name = "data", .type = HR_MESSAGE_PART, .part = &stream_data, .oneof = "event"},
-    {.name = NULL}};
-static const struct hr_message stream_request = {"process.StreamInputRequest", stream_fields};
-
-static const struct hr_message_field update_fields[] = {
-    {.name = "process", .type = HR_MESSAGE_PART, .part = &selector},
-    {.name = "pty", .type = HR_MESSAGE_PART, .part = &pty}, {.name = NULL}};
-static const struct hr_message update_request = {"process.UpdateRequest", update_fields};
-
-static const struct hr_message_field no_fields[] = {{.name = NULL}};
-static const struct hr_message list_request = {"process.ListRequest", no_fields};
-
 /* ---- selection ---- */
 
-/* Finds the process that the member "process" names. Returns NULL with *e. */
-static struct envd_process *
-select_process(
-    struct envd *envd, struct json_object *in, bool ended, struct hr_connect_error *e)
+struct envd_process *
+envd_select(struct envd *envd, struct json_object *in, bool ended, struct hr_connect_error *e)
 {
 	struct json_object *o = hr_json_at(in, "process"), *pid = hr_json_at(o, "pid");
 	struct hr_span tag = hr_json_span_or(o, "tag", NULL);
 	struct envd_process *p;
 
 	if (pid == NULL && tag.p == NULL) {
-		(void)hr_connect_fail(e, HR_CONNECT_UNIMPLEMENTED,
-		    "invalid input type *process.ProcessSelector");
+		(void)hr_connect_fail(
+		    e, HR_CONNECT_UNIMPLEMENTED, "invalid input type *process.ProcessSelector");
 		return NULL;
 	}
 	p = envd_table_find(envd->table, hr_json_int(pid), pid == NULL ? &tag : NULL, ended);
@@ -148,26 +77,26 @@ put_end(struct hr_buf *b, int status)
 	    "floating point exception", "killed", "user defined signal 1", "segmentation fault",
 	    "user defined signal 2", "broken pipe", "alarm clock", "terminated"};
 	int code = WEXITSTATUS(status), sig = WTERMSIG(status);
-	char text[80];
+	HR_BUF(text, 120);
 
 	hr_buf_adds(b, "{\"event\":{\"end\":{");
 	if (WIFSIGNALED(status)) {
 		if ((size_t)sig < sizeof(names) / sizeof(*names))
-			(void)snprintf(text, sizeof(text), "signal: %s", names[sig]);
+			hr_buf_addf(&text, "signal: %s", names[sig]);
 		else
-			(void)snprintf(text, sizeof(text), "signal: signal %d", sig);
+			hr_buf_addf(&text, "signal: signal %d", sig);
 		if (WCOREDUMP(status))
-			(void)strcat(text, " (core dumped)");
+			hr_buf_adds(&text, " (core dumped)");
 		hr_buf_adds(b, "\"exitCode\":-1,");
 	} else {
-		(void)snprintf(text, sizeof(text), "exit status %d", code);
+		hr_buf_addf(&text, "exit status %d", code);
 		if (code != 0)
 			hr_buf_addf(b, "\"exitCode\":%d,", code);
 		hr_buf_adds(b, "\"exited\":true,");
 	}
-	hr_buf_addf(b, "\"status\":\"%s\"", text);
+	hr_buf_addf(b, "\"status\":\"%s\"", hr_buf_str(&text));
 	if (status != 0)
-		hr_buf_addf(b, ",\"error\":\"%s\"", text);
+		hr_buf_addf(b, ",\"error\":\"%s\"", hr_buf_str(&text));
 	hr_buf_adds(b, "}}}");
 }
 
@@ -236,9 +165,10 @@ on_ended(struct envd_reader *r, int status)
 static bool
 on_behind(const struct envd_reader *r)
 {
-	return envd_call_pending(((const struct follower *)(const void *)((const char *)r -
-				      offsetof(struct follower, r)))
-				     ->c) > 0;
+	return envd_call_pending(
+		   ((const struct follower *)(const void *)((const char *)r -
+							    offsetof(struct follower, r)))
+		       ->c) > 0;
 }
 
 static void
@@ -311,11 +241,10 @@ open_directory(
 	int fd, sys;
 
 	if (hr_e2b_path(&path, cwd, &c->who, c->envd->setup.directory, &why) != 0)
-		return hr_connect_fail(
-		    e, HR_CONNECT_INVALID_ARGUMENT, "%s", hr_buf_str(&why));
+		return hr_connect_fail(e, HR_CONNECT_INVALID_ARGUMENT, "%s", hr_buf_str(&why));
 	if (stat(hr_buf_str(&path), &st) != 0 && errno == ENOENT)
-		return hr_connect_fail(e, HR_CONNECT_INVALID_ARGUMENT, "cwd '%s' does not exist",
-		    hr_buf_str(&path));
+		return hr_connect_fail(
+		    e, HR_CONNECT_INVALID_ARGUMENT, "cwd '%s' does not exist", hr_buf_str(&path));
 	if (hr_account_enter(account, &own) != 0)
 		return fail_start(e, process, errno);
 	fd = open(hr_buf_str(&path), O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -342,7 +271,8 @@ is_variable(const char *name)
 static void
 set_all(struct hr_strv *env, struct json_object *map)
 {
-	json_object_object_foreach (map, name, value) {
+	json_object_object_foreach(map, name, value)
+	{
 		if (is_variable(name))
 			hr_strv_set_envf(env, "%s=%s", name, json_object_get_string(value));
 	}
@@ -454,8 +384,7 @@ call_start(struct envd_call *c)
 	hr_account_find(&account, c->who.uid);
 	account.gid = c->who.gid;
 	if (c->timeout_ms == 0)
-		r = hr_connect_fail(
-		    &e, HR_CONNECT_DEADLINE_EXCEEDED, "context deadline exceeded");
+		r = hr_connect_fail(&e, HR_CONNECT_DEADLINE_EXCEEDED, "context deadline exceeded");
 	else if (hr_json_has_null(process))
 		r = fail_start(&e, process, EINVAL);
 	else if ((cwd = open_directory(c, &account, &e)) < 0)
@@ -472,7 +401,7 @@ static void
 call_connect(struct envd_call *c)
 {
 	struct hr_connect_error e;
-	struct envd_process *p = select_process(c->envd, c->in, true, &e);
+	struct envd_process *p = envd_select(c->envd, c->in, true, &e);
 	struct follower *f = p != NULL ? follow(c, &e) : NULL;
 
 	if (f == NULL)
@@ -509,15 +438,15 @@ static void
 call_signal(struct envd_call *c)
 {
 	struct hr_connect_error e;
-	struct envd_process *p = select_process(c->envd, c->in, false, &e);
+	struct envd_process *p = envd_select(c->envd, c->in, false, &e);
 	int sig = (int)hr_json_int_at(c->in, "signal");
 	int r = p != NULL ? 0 : -1;
 
 	if (r == 0 && sig != SIGTERM && sig != SIGKILL)
-		r = sig != 0 ? hr_connect_fail(
-				   &e, HR_CONNECT_UNIMPLEMENTED, "invalid signal: %d", sig)
-			     : hr_connect_fail(&e, HR_CONNECT_UNIMPLEMENTED,
-				   "invalid signal: SIGNAL_UNSPECIFIED");
+		r = sig != 0
+			? hr_connect_fail(&e, HR_CONNECT_UNIMPLEMENTED, "invalid signal: %d", sig)
+			: hr_connect_fail(
+			      &e, HR_CONNECT_UNIMPLEMENTED, "invalid signal: SIGNAL_UNSPECIFIED");
 	/* a process that is dying is gone, as in the original */
 	if (r == 0 && envd_process_killed(p))
 		r = hr_connect_fail(&e, HR_CONNECT_NOT_FOUND, "process with pid %ld not found",
@@ -531,7 +460,7 @@ static void
 call_close(struct envd_call *c)
 {
 	struct hr_connect_error e;
-	struct envd_process *p = select_process(c->envd, c->in, false, &e);
+	struct envd_process *p = envd_select(c->envd, c->in, false, &e);
 	int r = p != NULL ? 0 : -1;
 
 	if (r == 0 && envd_process_has_pty(p))
@@ -547,14 +476,14 @@ static void
 call_update(struct envd_call *c)
 {
 	struct hr_connect_error e;
-	struct envd_process *p = select_process(c->envd, c->in, false, &e);
+	struct envd_process *p = envd_select(c->envd, c->in, false, &e);
 	struct json_object *terminal = hr_json_at(c->in, "pty"),
 			   *dimensions = hr_json_at(terminal, "size");
 	int r = p != NULL ? 0 : -1;
 
 	if (r == 0 && terminal != NULL && !envd_process_has_pty(p))
-		r = hr_connect_fail(&e, HR_CONNECT_INTERNAL,
-		    "error resizing tty: tty not assigned to process");
+		r = hr_connect_fail(
+		    &e, HR_CONNECT_INTERNAL, "error resizing tty: tty not assigned to process");
 	else if (r == 0 && terminal != NULL &&
 		 envd_process_resize(p, (unsigned)hr_json_int_at(dimensions, "rows"),
 		     (unsigned)hr_json_int_at(dimensions, "cols")) != 0)
@@ -563,178 +492,17 @@ call_update(struct envd_call *c)
 	envd_call_end(c, r == 0 ? NULL : &e);
 }
 
-/* ---- input ---- */
-
-/* The input of one call. */
-struct delivery {
-	struct envd_input in;
-	struct envd_call *c;
-	struct hr_buf bytes;
-	pid_t pid;
-	bool pty;
-};
-
-static void
-delivery_end(struct delivery *d, const struct hr_connect_error *e)
-{
-	if (e == NULL)
-		envd_call_answer(d->c, hr_span_of("{}"));
-	else
-		envd_call_end(d->c, e);
-	hr_buf_done(&d->bytes);
-	free(d);
-}
-
-static void
-on_delivered(struct envd_input *in, int sys)
-{
-	struct delivery *d = (struct delivery *)(void *)in;
-	const char *where = d->pty ? "tty" : "stdin";
-	struct hr_connect_error e;
-	HR_BUF(why, 256);
-
-	hr_e2b_entry_errno(&why, sys);
-	if (sys != 0)
-		(void)hr_connect_fail(&e, HR_CONNECT_INTERNAL,
-		    "error writing to %s: error writing to %s of process '%ld': write %s: %s",
-		    where, where, (long)d->pid, d->pty ? "/dev/ptmx" : "|1", hr_buf_str(&why));
-	delivery_end(d, sys != 0 ? &e : NULL);
-}
-
-/* A client that leaves takes back what was not written yet. */
-static void
-on_sender_over(void *arg)
-{
-	struct delivery *d = arg;
-	struct hr_connect_error e;
-
-	envd_input_cancel(&d->in);
-	(void)hr_connect_fail(&e, HR_CONNECT_DEADLINE_EXCEEDED, "context deadline exceeded");
-	delivery_end(d, &e);
-}
-
-/* Checks that the process takes this input, and adds its bytes. */
-static int
-add_input(struct delivery *d, const struct envd_process *p, struct json_object *in,
-    struct hr_connect_error *e)
-{
-	struct hr_span keys = hr_json_span_or(in, "pty", NULL);
-	struct hr_span text = hr_json_span_or(in, "stdin", NULL);
-
-	d->pty = keys.p != NULL;
-	if (keys.p == NULL && text.p == NULL)
-		return hr_connect_fail(e, HR_CONNECT_UNIMPLEMENTED, "invalid input type <nil>");
-	if (keys.p != NULL && !envd_process_has_pty(p))
-		return hr_connect_fail(e, HR_CONNECT_INTERNAL,
-		    "error writing to tty: tty not assigned to process");
-	if (text.p != NULL && envd_process_has_pty(p))
-		return hr_connect_fail(e, HR_CONNECT_INTERNAL,
-		    "error writing to stdin: tty assigned to process \xE2\x80\x94 input should be "
-		    "written to the pty, not the stdin");
-	if (!envd_process_takes_input(p))
-		return hr_connect_fail(e, HR_CONNECT_INTERNAL,
-		    "error writing to stdin: stdin not enabled or closed");
-	if (d->pty)
-		text = keys;
-	hr_buf_add(&d->bytes, text.p, text.len);
-	return hr_buf_check(&d->bytes, NULL) == 0
-		   ? 0
-		   : hr_connect_fail(e, HR_CONNECT_RESOURCE_EXHAUSTED, "the input is too long");
-}
-
-static struct delivery *
-delivery_new(struct envd_call *c)
-{
-	struct delivery *d = calloc(1, sizeof(*d));
-	struct hr_connect_error e;
-
-	if (d == NULL) {
-		(void)hr_connect_fail(&e, HR_CONNECT_UNKNOWN, "out of memory");
-		envd_call_end(c, &e);
-		return NULL;
-	}
-	d->c = c;
-	d->in.done = on_delivered;
-	hr_buf_init(&d->bytes, HR_CONNECT_FRAME_MAX);
-	return d;
-}
-
-static void
-deliver(struct delivery *d, struct envd_process *p)
-{
-	static const struct envd_events events = {NULL, on_sender_over};
-
-	d->pid = envd_process_pid(p);
-	d->in.p = hr_buf_str(&d->bytes);
-	d->in.len = d->bytes.len;
-	envd_call_wait(d->c, &events, d);
-	envd_process_write(p, &d->in);
-}
-
-static void
-call_send(struct envd_call *c)
-{
-	struct hr_connect_error e;
-	struct envd_process *p = select_process(c->envd, c->in, false, &e);
-	struct delivery *d;
-
-	if (p == NULL) {
-		envd_call_end(c, &e);
-		return;
-	}
-	d = delivery_new(c);
-	if (d == NULL)
-		return;
-	if (add_input(d, p, hr_json_at(c->in, "input"), &e) != 0)
-		delivery_end(d, &e);
-	else
-		deliver(d, p);
-}
-
-static void
-call_stream(struct envd_call *c)
-{
-	struct delivery *d = delivery_new(c);
-	struct envd_process *p = NULL;
-	struct hr_connect_error e;
-	struct json_object *m;
-	size_t i, n = hr_json_count(c->in);
-	int r = 0;
-
-	if (d == NULL)
-		return;
-	for (i = 0; r == 0 && i < n; i++) {
-		m = hr_json_entry(c->in, i);
-		if (hr_json_at(m, "start") != NULL) {
-			p = select_process(c->envd, hr_json_at(m, "start"), false, &e);
-			r = p != NULL ? 0 : -1;
-		} else if (hr_json_at(m, "data") != NULL) {
-			r = p != NULL
-				? add_input(
-				      d, p, hr_json_at(hr_json_at(m, "data"), "input"), &e)
-				: hr_connect_fail(&e, HR_CONNECT_FAILED_PRECONDITION,
-				      "the first message must be \"start\"");
-		}
-	}
-	if (r != 0)
-		delivery_end(d, &e);
-	else if (p == NULL || d->bytes.len == 0)
-		delivery_end(d, NULL);
-	else
-		deliver(d, p);
-}
-
 #define SERVICE "/process.Process/"
 #define KEEPALIVE "{\"event\":{\"keepalive\":{}}}"
 
 const struct envd_method envd_process_methods[] = {
-    {SERVICE "Start", ENVD_STREAM, &start_request, call_start, KEEPALIVE},
-    {SERVICE "Connect", ENVD_STREAM, &connect_request, call_connect, KEEPALIVE},
-    {SERVICE "List", ENVD_UNARY, &list_request, call_list, NULL},
-    {SERVICE "SendSignal", ENVD_UNARY, &signal_request, call_signal, NULL},
-    {SERVICE "SendInput", ENVD_UNARY, &send_request, call_send, NULL},
-    {SERVICE "StreamInput", ENVD_INPUT, &stream_request, call_stream, NULL},
-    {SERVICE "CloseStdin", ENVD_UNARY, &close_request, call_close, NULL},
-    {SERVICE "Update", ENVD_UNARY, &update_request, call_update, NULL},
+    {SERVICE "Start", ENVD_STREAM, &envd_start_request, call_start, KEEPALIVE},
+    {SERVICE "Connect", ENVD_STREAM, &envd_connect_request, call_connect, KEEPALIVE},
+    {SERVICE "List", ENVD_UNARY, &envd_list_request, call_list, NULL},
+    {SERVICE "SendSignal", ENVD_UNARY, &envd_signal_request, call_signal, NULL},
+    {SERVICE "SendInput", ENVD_UNARY, &envd_send_request, envd_call_input, NULL},
+    {SERVICE "StreamInput", ENVD_INPUT, &envd_stream_request, envd_call_stream, NULL},
+    {SERVICE "CloseStdin", ENVD_UNARY, &envd_close_request, call_close, NULL},
+    {SERVICE "Update", ENVD_UNARY, &envd_update_request, call_update, NULL},
     {.path = NULL},
 };

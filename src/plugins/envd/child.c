@@ -1,5 +1,5 @@
-/* Becomes a process: the last steps between fork and exec. A program that cannot run is an exit code
- * and words on stderr, as a shell's, since the client has its process already. */
+/* Becomes a process: the last steps between fork and exec. A program that cannot run is an exit
+ * code and words on stderr, as a shell's, since the client has its process already. */
 #include "config.h"
 
 #include "plugins/envd/keep.h"
@@ -23,8 +23,7 @@
 
 extern char **environ;
 
-static void __attribute__((noreturn))
-give_up(const char *step)
+static void __attribute__((noreturn)) give_up(const char *step)
 {
 	(void)dprintf(STDERR_FILENO, "%s: %s\n", step, strerror(errno));
 	_exit(126);
@@ -99,8 +98,8 @@ envd_child_run(int fds[ENVD_FDS], pid_t keeper)
 	/* with the keeper's own account, a signal to the group must not reach the keeper */
 	if (!r.pty && r.uid == geteuid() && setpgid(0, 0) != 0)
 		give_up("process group");
-	if (r.identity && (setgroups(r.ngroups, r.groups) != 0 || setgid(r.gid) != 0 ||
-			      setuid(r.uid) != 0))
+	if (r.identity &&
+	    (setgroups(r.ngroups, r.groups) != 0 || setgid(r.gid) != 0 || setuid(r.uid) != 0))
 		give_up("account");
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != keeper)
 		_exit(126);

@@ -84,8 +84,11 @@ entry_free(struct entry *e)
 static int
 send_pending(const struct keeper *k, struct entry *e)
 {
-	struct envd_packet p = {.id = e->id, .pid = e->pid, .state = e->state,
-	    .status = e->status, .ended_ms = e->ended_ms};
+	struct envd_packet p = {.id = e->id,
+	    .pid = e->pid,
+	    .state = e->state,
+	    .status = e->status,
+	    .ended_ms = e->ended_ms};
 	const int *fds = NULL;
 	unsigned what = e->pending & -e->pending; /* the lowest one: the order of events */
 
@@ -163,8 +166,7 @@ flush(struct keeper *k)
 
 /* ---- processes ---- */
 
-static void __attribute__((noreturn))
-end_all(struct keeper *k)
+static void __attribute__((noreturn)) end_all(struct keeper *k)
 {
 	const struct entry *e;
 
@@ -266,9 +268,9 @@ hello(struct keeper *k, int *pidfd)
 	hr_fd_close(&k->handraild);
 	k->handraild = *pidfd;
 	*pidfd = -1;
-	k->above = k->handraild >= 0 ? hr_loop_readable(k->loop, k->handraild, on_handraild_gone, k,
-					   NULL)
-				     : NULL;
+	k->above = k->handraild >= 0
+		       ? hr_loop_readable(k->loop, k->handraild, on_handraild_gone, k, NULL)
+		       : NULL;
 }
 
 static void

@@ -1,7 +1,7 @@
-/* envd_keep: the keeper, which makes the processes, holds their descriptors and learns how they end,
- * so that a kill of the server, or of handraild, ends none. It reads no byte of a client and none of
- * a process. The keeper forks, and not the server with CLONE_PARENT: the parent of the server is
- * handraild, and the keeper is the smaller program to copy.
+/* envd_keep: the keeper, which makes the processes, holds their descriptors and learns how they
+ * end, so that a kill of the server, or of handraild, ends none. It reads no byte of a client and
+ * none of a process. The keeper forks, and not the server with CLONE_PARENT: the parent of the
+ * server is handraild, and the keeper is the smaller program to copy.
  *
  * Server and keeper exchange packets with descriptors on a socket below the plugin's directory. A
  * process whose packet was sent is in the keeper's table, whenever the server dies. */
@@ -56,11 +56,11 @@ struct envd_packet {
 	uint32_t mask;    /* which descriptors follow */
 };
 
-/* Sends a packet; fds[i] is sent if it is not -1, and stays the caller's. fds NULL: none. Returns 0,
- * or -1 with errno. */
+/* Sends a packet; fds[i] is sent if it is not -1, and stays the caller's. fds NULL: none. Returns
+ * 0, or -1 with errno. */
 int envd_packet_send(int sock, struct envd_packet *p, const int *fds, int flags);
-/* Receives a packet and the descriptors that it has (-1: missing), which the caller owns. Returns 1,
- * 0 at the end, or -1 with errno. */
+/* Receives a packet and the descriptors that it has (-1: missing), which the caller owns. Returns
+ * 1, 0 at the end, or -1 with errno. */
 int envd_packet_recv(int sock, struct envd_packet *p, int fds[ENVD_FDS], int flags);
 
 /* Connects to the keeper of that directory, or starts one. Returns a socket, or -1. */

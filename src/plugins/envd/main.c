@@ -1,5 +1,5 @@
-/* handrail-envd: runs as the plugin that E2B's clients know as envd (handrail-plugin(5)): the server,
- * or with --keeper the keeper of its processes. */
+/* handrail-envd: runs as the plugin that E2B's clients know as envd (handrail-plugin(5)): the
+ * server, or with --keeper the keeper of its processes. */
 #include "config.h"
 
 #include <signal.h>
@@ -88,8 +88,7 @@ open_server(struct server *s, char **run_dir, struct hr_err *err)
 	s->envd.table = envd_table_open(s->envd.loop, dir, on_lost, s, err);
 	if (s->envd.table == NULL)
 		return -1;
-	s->http = hr_serve_open(
-	    s->envd.loop, HTTP_FD, BODY_MAX, envd_rpc_request, &s->envd, err);
+	s->http = hr_serve_open(s->envd.loop, HTTP_FD, BODY_MAX, envd_rpc_request, &s->envd, err);
 	return s->http != NULL ? 0 : -1;
 }
 

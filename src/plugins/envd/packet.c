@@ -110,13 +110,13 @@ envd_packet_recv(int sock, struct envd_packet *p, int fds[ENVD_FDS], int flags)
 
 /* ---- the way to the keeper ---- */
 
-/* Starts a keeper in a session of its own, so that the end of the server's group leaves it alone. */
+/* Starts a keeper in a session of its own, so that the end of the server's group leaves it alone.
+ */
 static int
 start_keeper(int listener, struct hr_err *err)
 {
 	static const char *const argv[] = {"handrail-envd", "--keeper", NULL};
-	const struct hr_spawn_fd fds[] = {
-	    {listener, LISTEN_FD}, {STDERR_FILENO, STDERR_FILENO}};
+	const struct hr_spawn_fd fds[] = {{listener, LISTEN_FD}, {STDERR_FILENO, STDERR_FILENO}};
 
 	return hr_spawn(&(const struct hr_spawn){.path = "/proc/self/exe",
 			    .argv = argv,
@@ -145,8 +145,7 @@ envd_keep_connect(const char *dir, struct hr_err *err)
 	if (connect(sock, (const struct sockaddr *)&at, sizeof(at)) != 0) {
 		(void)unlinkat(folder, "keeper", 0);
 		listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-		if (listener < 0 ||
-		    bind(listener, (const struct sockaddr *)&at, sizeof(at)) != 0 ||
+		if (listener < 0 || bind(listener, (const struct sockaddr *)&at, sizeof(at)) != 0 ||
 		    fchmodat(folder, "keeper", 0600, 0) != 0 || listen(listener, 4) != 0)
 			return hr_err_sys(err, errno, "%s: the keeper's socket", dir);
 		if (start_keeper(listener, err) != 0)

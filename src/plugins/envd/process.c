@@ -3,7 +3,7 @@
  * back instead of this server's memory; the readers learn of the end after all output. */
 #include "config.h"
 
-#include "plugins/envd/process.h"
+#include "plugins/envd/table_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -176,8 +176,8 @@ close_out(struct envd_out *o)
 	if (o->fd < 0)
 		return;
 	hr_fd_close(&o->fd);
-	envd_table_tell(p->table, ENVD_KEEP_CLOSE, p,
-	    o == &p->out[0] ? 1u << ENVD_FD_OUT : 1u << ENVD_FD_ERR);
+	envd_table_tell(
+	    p->table, ENVD_KEEP_CLOSE, p, o == &p->out[0] ? 1u << ENVD_FD_OUT : 1u << ENVD_FD_ERR);
 }
 
 /* Ends the process if its time has come: others may hold its pipes, and a client that has sent a
@@ -289,8 +289,7 @@ watch_out(struct envd_out *o, bool on)
 		hr_watch_free(o->watch);
 		o->watch = NULL;
 	} else if (o->fd >= 0 && o->watch == NULL) {
-		o->watch =
-		    hr_loop_readable(o->process->table->loop, o->fd, read_out, o, &err);
+		o->watch = hr_loop_readable(o->process->table->loop, o->fd, read_out, o, &err);
 		if (o->watch == NULL)
 			hr_log(HR_LOG_ERROR, "the output of a process: %s", err.msg);
 	}
@@ -333,7 +332,10 @@ read_out(void *arg)
 	TAILQ_FOREACH(r, &p->readers, entry)
 	{
 		if (n > 0)
-			r->data(r, p->pty ? ENVD_PTY : o == &p->out[0] ? ENVD_STDOUT : ENVD_STDERR,
+			r->data(r,
+			    p->pty            ? ENVD_PTY
+			    : o == &p->out[0] ? ENVD_STDOUT
+					      : ENVD_STDERR,
 			    (struct hr_span){piece, (size_t)n});
 	}
 	if (n > 0 && p->cut)

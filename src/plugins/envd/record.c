@@ -27,8 +27,8 @@ put_strings(struct hr_buf *b, char *const *list)
 void
 envd_record_put(struct hr_buf *b, const struct envd_record *r)
 {
-	struct head h = {MAGIC, r->uid, r->gid, r->ngroups, 0, 0, r->identity, r->pty,
-	    r->has_stdin, r->tag.p != NULL, r->deadline_ms, 0, r->tag.len, r->config.len};
+	struct head h = {MAGIC, r->uid, r->gid, r->ngroups, 0, 0, r->identity, r->pty, r->has_stdin,
+	    r->tag.p != NULL, r->deadline_ms, 0, r->tag.len, r->config.len};
 	HR_BUF(strings, ENVD_RECORD_MAX);
 
 	h.argc = put_strings(&strings, r->argv);
@@ -96,8 +96,7 @@ envd_record_get(struct envd_record *r, struct hr_span data, void **store)
 	*store = lists;
 	r->argv = lists;
 	r->env = lists + h.argc + 1;
-	if (get_strings(&p, end, lists, h.argc) &&
-	    get_strings(&p, end, lists + h.argc + 1, h.envc))
+	if (get_strings(&p, end, lists, h.argc) && get_strings(&p, end, lists + h.argc + 1, h.envc))
 		return 0;
 	free(lists);
 	*store = NULL;

@@ -249,11 +249,11 @@ find_user(struct envd_call *c, struct hr_connect_error *e)
 
 	if (hr_e2b_setup_read(&c->envd->setup, c->envd->run_dir, &err) != 0)
 		return hr_connect_fail(e, HR_CONNECT_INTERNAL, "%s", err.msg);
-	if (!hr_e2b_who_find(&c->who, named ? hr_buf_str(&name) : NULL, &c->envd->setup,
-		c->envd->sandbox))
+	if (!hr_e2b_who_find(
+		&c->who, named ? hr_buf_str(&name) : NULL, &c->envd->setup, c->envd->sandbox))
 		return hr_connect_fail(e, HR_CONNECT_UNAUTHENTICATED, "invalid username: '%s'",
 		    named ? hr_buf_str(&name)
-				: (c->envd->setup.user != NULL ? c->envd->setup.user : ""));
+			  : (c->envd->setup.user != NULL ? c->envd->setup.user : ""));
 	return 0;
 }
 
@@ -289,8 +289,8 @@ read_headers(struct envd_call *c, struct hr_connect_error *e)
 static bool
 accepts_gzip(const struct envd_call *c)
 {
-	const char *text = hr_serve_header(
-	    c->q, is_stream(c) ? "Connect-Accept-Encoding" : "Accept-Encoding");
+	const char *text =
+	    hr_serve_header(c->q, is_stream(c) ? "Connect-Accept-Encoding" : "Accept-Encoding");
 
 	return text != NULL && strstr(text, "gzip") != NULL && strstr(text, "gzip;q=0") == NULL;
 }
@@ -299,8 +299,8 @@ accepts_gzip(const struct envd_call *c)
 static int
 read_encoding(const struct envd_call *c, bool *ret, struct hr_connect_error *e)
 {
-	const char *text = hr_serve_header(
-	    c->q, is_stream(c) ? "Connect-Content-Encoding" : "Content-Encoding");
+	const char *text =
+	    hr_serve_header(c->q, is_stream(c) ? "Connect-Content-Encoding" : "Content-Encoding");
 
 	*ret = text != NULL && strcmp(text, "gzip") == 0;
 	if (*ret || text == NULL || *text == '\0' || strcmp(text, "identity") == 0)
@@ -412,8 +412,7 @@ envd_rpc_request(void *envd, struct hr_serve_request *q)
 		path += sizeof(PREFIX) - 1;
 	m = find_method(path);
 	if (m == NULL)
-		hr_serve_answer(
-		    q, 404, "text/plain; charset=utf-8", missing, sizeof(missing) - 1);
+		hr_serve_answer(q, 404, "text/plain; charset=utf-8", missing, sizeof(missing) - 1);
 	else if (strcmp(hr_serve_method(q), "POST") != 0)
 		refuse(q, 405, "Allow", "POST");
 	else if (m->shape == ENVD_UNARY && !type_is(type, "application/json"))

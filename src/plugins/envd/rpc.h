@@ -1,5 +1,5 @@
-/* envd_rpc: calls of the Connect protocol over HTTP: which procedure, which user, which message; and
- * the answers, unary or as a stream with its deadline and its signs of life. It knows no
+/* envd_rpc: calls of the Connect protocol over HTTP: which procedure, which user, which message;
+ * and the answers, unary or as a stream with its deadline and its signs of life. It knows no
  * procedure. */
 #ifndef HR_PLUGINS_ENVD_RPC_H
 #define HR_PLUGINS_ENVD_RPC_H
@@ -84,8 +84,8 @@ void envd_call_cut(struct envd_call *c);
 void envd_call_send(struct envd_call *c, struct hr_span json);
 /* Returns the number of bytes that the client has not taken yet. */
 size_t envd_call_pending(const struct envd_call *c);
-/* Sets the callbacks of a call that waits; from now on it has its deadline, and a stream its signs of
- * life. */
+/* Sets the callbacks of a call that waits; from now on it has its deadline, and a stream its signs
+ * of life. */
 void envd_call_wait(struct envd_call *c, const struct envd_events *events, void *arg);
 
 #endif

@@ -21,7 +21,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/process/spawn.h"
-#include "plugins/envd/process.h"
+#include "plugins/envd/table_int.h"
 
 void
 envd_table_tell(struct envd_table *t, uint32_t op, const struct envd_process *p, uint32_t value)
@@ -91,8 +91,8 @@ inherit(struct envd_table *t, const struct envd_packet *packet, int fds[ENVD_FDS
 	size_t i;
 
 	if (fstat(fds[ENVD_FD_RECORD], &st) == 0 && st.st_size > 0)
-		map = mmap(
-		    NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fds[ENVD_FD_RECORD], 0);
+		map =
+		    mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fds[ENVD_FD_RECORD], 0);
 	if (map != MAP_FAILED &&
 	    envd_record_get(&r, (struct hr_span){map, (size_t)st.st_size}, &store) == 0)
 		p = envd_process_new(t, packet->id, &r);
@@ -191,8 +191,8 @@ connect_keeper(struct envd_table *t, const char *dir, struct hr_err *err)
 }
 
 struct envd_table *
-envd_table_open(struct hr_loop *loop, const char *dir, void (*lost)(void *arg), void *arg,
-    struct hr_err *err)
+envd_table_open(
+    struct hr_loop *loop, const char *dir, void (*lost)(void *arg), void *arg, struct hr_err *err)
 {
 	struct envd_table *t = calloc(1, sizeof(*t));
 	struct rlimit more;

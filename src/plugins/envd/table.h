@@ -1,6 +1,6 @@
 /* envd_table: the processes that clients have started: their output, their input and their end. It
- * knows no HTTP and no JSON. A process is found by its number or its tag until it has ended, and for
- * 30 seconds more by those that only ask how. */
+ * knows no HTTP and no JSON. A process is found by its number or its tag until it has ended, and
+ * for 30 seconds more by those that only ask how. */
 #ifndef HR_PLUGINS_ENVD_TABLE_H
 #define HR_PLUGINS_ENVD_TABLE_H
 
@@ -23,7 +23,8 @@ enum envd_stream { ENVD_STDOUT, ENVD_STDERR, ENVD_PTY };
 struct envd_reader {
 	TAILQ_ENTRY(envd_reader) entry;
 	struct envd_process *process; /* NULL: it reads nothing */
-	/* The process has its number, or (sys is not 0) could not be made: the reader is removed. */
+	/* The process has its number, or (sys is not 0) could not be made: the reader is removed.
+	 */
 	void (*started)(struct envd_reader *r, pid_t pid, int sys);
 	void (*data)(struct envd_reader *r, enum envd_stream stream, struct hr_span data);
 	/* The process has ended and all output was delivered; the reader is removed. */
@@ -36,21 +37,22 @@ struct envd_reader {
 
 /* Connects to the keeper of that directory and takes over its processes; blocks until it has them.
  * `lost` is called if the keeper ends, and with it all processes. */
-struct envd_table *envd_table_open(struct hr_loop *loop, const char *dir, void (*lost)(void *arg),
-    void *arg, struct hr_err *err);
+struct envd_table *envd_table_open(
+    struct hr_loop *loop, const char *dir, void (*lost)(void *arg), void *arg, struct hr_err *err);
 /* Leaves the processes to the next server, or ends them all, the keeper included. */
 void envd_table_close(struct envd_table *t, bool end);
 
 /* Starts a process in the directory `cwd`, which stays the caller's. rows and cols are of a
  * terminal. `r` gets everything from its start on. Returns NULL with *err set. */
-struct envd_process *envd_table_start(struct envd_table *t, const struct envd_record *record, int cwd,
-    unsigned rows, unsigned cols, struct envd_reader *r, struct hr_err *err);
+struct envd_process *envd_table_start(struct envd_table *t, const struct envd_record *record,
+    int cwd, unsigned rows, unsigned cols, struct envd_reader *r, struct hr_err *err);
 
 /* Finds a process that has not ended, or with `ended` also one that has; NULL: there is none. tag
  * NULL: by its number. */
 struct envd_process *
 envd_table_find(struct envd_table *t, int64_t pid, const struct hr_span *tag, bool ended);
-/* Returns the next process that has not ended, in the order of their starts; from NULL the first. */
+/* Returns the next process that has not ended, in the order of their starts; from NULL the first.
+ */
 struct envd_process *envd_table_next(struct envd_table *t, struct envd_process *p);
 
 pid_t envd_process_pid(const struct envd_process *p);

@@ -33,7 +33,7 @@
 struct node {
 	LIST_ENTRY(node) bucket, mine;
 	struct envd_watcher *of;
-	int wd; /* -1: no longer watched, freed after the event */
+	int wd;     /* -1: no longer watched, freed after the event */
 	char *name; /* relative to the watched directory; "": itself */
 };
 
@@ -77,8 +77,8 @@ is_watched(struct envd_watchers *ws, int wd)
 	return false;
 }
 
-/* Takes a directory from its watcher; an event may still walk over the bucket. `gone`: the kernel has
- * removed the watch. */
+/* Takes a directory from its watcher; an event may still walk over the bucket. `gone`: the kernel
+ * has removed the watch. */
 static void
 node_drop(struct node *n, bool gone)
 {
@@ -219,7 +219,8 @@ tree_remove(struct envd_watcher *w, const char *name)
 
 	for (; n != NULL; n = next) {
 		next = LIST_NEXT(n, mine);
-		if (strncmp(n->name, name, len) == 0 && (n->name[len] == '/' || n->name[len] == '\0'))
+		if (strncmp(n->name, name, len) == 0 &&
+		    (n->name[len] == '/' || n->name[len] == '\0'))
 			node_drop(n, false);
 	}
 }
@@ -242,7 +243,8 @@ static void
 new_directory(struct envd_watcher *w, const char *name)
 {
 	HR_FREE char *path = hr_path_join(w->path, name);
-	int fd = path != NULL ? hr_plain_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW) : -1;
+	int fd =
+	    path != NULL ? hr_plain_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW) : -1;
 
 	if (fd >= 0 && tree_add(w, fd, name, true, 0) < 0 && errno != ENOENT)
 		w->fn(w->arg, "", "", NULL);
@@ -371,19 +373,19 @@ open_directory(const char *path, bool network, struct hr_connect_error *e)
 
 	hr_e2b_entry_errno(&why, sys);
 	if (fd < 0 && sys == ENOENT)
-		return hr_connect_fail(e, HR_CONNECT_NOT_FOUND, "path %s not found: stat %s: %s", path,
-		    path, hr_buf_str(&why));
-	if (fd < 0 && sys == ENOTDIR && access(path, F_OK) == 0) /* the original's text */
-		return hr_connect_fail(e, HR_CONNECT_INVALID_ARGUMENT,
-		    "path %s not a directory: %%!w(<nil>)", path);
-	if (fd < 0)
-		return hr_connect_fail(e, HR_CONNECT_INTERNAL, "error statting path %s: stat %s: %s",
+		return hr_connect_fail(e, HR_CONNECT_NOT_FOUND, "path %s not found: stat %s: %s",
 		    path, path, hr_buf_str(&why));
+	if (fd < 0 && sys == ENOTDIR && access(path, F_OK) == 0) /* the original's text */
+		return hr_connect_fail(
+		    e, HR_CONNECT_INVALID_ARGUMENT, "path %s not a directory: %%!w(<nil>)", path);
+	if (fd < 0)
+		return hr_connect_fail(e, HR_CONNECT_INTERNAL,
+		    "error statting path %s: stat %s: %s", path, path, hr_buf_str(&why));
 	if (network || !is_network(fd))
 		return fd;
 	hr_fd_close(&fd);
-	return hr_connect_fail(e, HR_CONNECT_INVALID_ARGUMENT,
-	    "cannot watch path on network filesystem: %s", path);
+	return hr_connect_fail(
+	    e, HR_CONNECT_INVALID_ARGUMENT, "cannot watch path on network filesystem: %s", path);
 }
 
 struct envd_watcher *

@@ -14,8 +14,8 @@ struct hr_loop;
 struct envd_watchers;
 struct envd_watcher;
 
-/* An event: `name` is relative to the watched directory, "." is itself; `path` is absolute; `type` is
- * "CREATE" and the like. type NULL: events were lost. The callback must not close a watcher. */
+/* An event: `name` is relative to the watched directory, "." is itself; `path` is absolute; `type`
+ * is "CREATE" and the like. type NULL: events were lost. The callback must not close a watcher. */
 typedef void envd_watch_fn(void *arg, const char *name, const char *path, const char *type);
 
 struct envd_watchers *envd_watchers_new(struct hr_loop *loop, struct hr_err *err);

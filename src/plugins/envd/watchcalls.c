@@ -140,7 +140,8 @@ open_watcher(struct envd_call *c, struct envd_call *stream)
 	if (k == NULL)
 		(void)hr_connect_fail(&e, HR_CONNECT_INTERNAL, "out of memory");
 	else if (c->envd->watchers == NULL || hr_random_hex(k->id + 1, ID_DIGITS, &err) < 0)
-		(void)hr_connect_fail(&e, HR_CONNECT_INTERNAL, "error creating watcher: %s", err.msg);
+		(void)hr_connect_fail(
+		    &e, HR_CONNECT_INTERNAL, "error creating watcher: %s", err.msg);
 	else if (hr_e2b_path(&path, hr_json_span_or(c->in, "path", ""), &c->who,
 		     c->envd->setup.directory, &why) < 0)
 		(void)hr_connect_fail(&e, HR_CONNECT_INVALID_ARGUMENT, "%s", hr_buf_str(&why));
@@ -261,8 +262,14 @@ remove_watcher(struct envd_call *c)
 	envd_call_answer(c, hr_span_of("{}"));
 }
 
-#define STRING(id) {.name = id, .type = HR_MESSAGE_STRING}
-#define BOOL(id) {.name = id, .type = HR_MESSAGE_BOOL}
+#define STRING(id)                                                                                 \
+	{                                                                                          \
+		.name = id, .type = HR_MESSAGE_STRING                                              \
+	}
+#define BOOL(id)                                                                                   \
+	{                                                                                          \
+		.name = id, .type = HR_MESSAGE_BOOL                                                \
+	}
 
 static const struct hr_message_field watch_fields[] = {STRING("path"), BOOL("recursive"),
     BOOL("includeEntry"), BOOL("allowNetworkMounts"), {.name = NULL}};

@@ -55,8 +55,8 @@ hr_oldplugins_known(const struct hr_rundir *r, const char *name)
 	uint64_t what;
 	pid_t pid;
 
-	return r->inherited && hr_adopt_read(hr_rundir_file(r, "plugin/%s.pid", name), &pid,
-				   &start, &what)
+	return r->inherited &&
+		       hr_adopt_read(hr_rundir_file(r, "plugin/%s.pid", name), &pid, &start, &what)
 		   ? (unsigned)what
 		   : 0;
 }
@@ -82,7 +82,8 @@ find_all(struct hr_adopt *all, uint64_t *what, const char *dir)
 
 	while (d != NULL && n < OLD_MAX && (e = readdir(d)) != NULL) {
 		dot = strrchr(e->d_name, '.');
-		if (dot != NULL && strcmp(dot, ".pid") == 0 && find(&all[n], &what[n], dir, e->d_name))
+		if (dot != NULL && strcmp(dot, ".pid") == 0 &&
+		    find(&all[n], &what[n], dir, e->d_name))
 			n++;
 	}
 	return n;
@@ -140,8 +141,7 @@ hr_oldplugins_end(const struct hr_rundir *r)
 
 	for (i = 0; i < n; i++) {
 		p[i] = (struct pollfd){.fd = all[i].pidfd, .events = POLLIN};
-		hr_adopt_signal(
-		    &all[i], (what[i] & HR_OLDPLUGIN_OUTLIVES) != 0 ? SIGHUP : SIGTERM);
+		hr_adopt_signal(&all[i], (what[i] & HR_OLDPLUGIN_OUTLIVES) != 0 ? SIGHUP : SIGTERM);
 	}
 	wait_until(all, p, n, hr_now_ms() + TERM_MS);
 	for (i = 0; i < n; i++) {

@@ -12,10 +12,10 @@
 
 struct hr_rundir;
 
-/* What a successor must know of a plugin. */
+/* Facts about a plugin that a successor needs. */
 enum {
-	HR_OLDPLUGIN_KEEPS = 1,    /* it was ready once, so its end loses state */
-	HR_OLDPLUGIN_OUTLIVES = 2, /* it gets SIGHUP, and the successor starts it again at once */
+	HR_OLDPLUGIN_KEEPS = 1,    /* the plugin was ready once, so its end loses state */
+	HR_OLDPLUGIN_OUTLIVES = 2, /* SIGHUP ends the plugin, which the successor starts at once */
 };
 
 /* Records a plugin that was just started or got ready; pid 0 means that it ended by itself and was
@@ -24,8 +24,8 @@ int hr_oldplugins_note(
     const struct hr_rundir *r, const char *name, pid_t pid, unsigned what, struct hr_err *err);
 void hr_oldplugins_forget(const struct hr_rundir *r, const char *name);
 
-/* Returns what a predecessor recorded of a plugin; 0: nothing. hr_oldplugins_end() ends all of them:
- * killed after three seconds. Call both before the run directory is prepared. */
+/* Returns what a predecessor recorded of a plugin; 0: nothing. hr_oldplugins_end() ends all of
+ * them: killed after three seconds. Call both before the run directory is prepared. */
 unsigned hr_oldplugins_known(const struct hr_rundir *r, const char *name);
 void hr_oldplugins_end(const struct hr_rundir *r);
 

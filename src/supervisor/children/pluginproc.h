@@ -20,7 +20,7 @@ struct hr_plugin {
 	struct hr_manifest m;
 	struct hr_service svc; /* WAITING: for other plugins; READY: possibly without a process */
 	bool lost;             /* the last process ended by itself; the next one is informed */
-	bool ran;              /* it outlives its process, so it must be started again at once */
+	bool ran;              /* a plugin that outlives its process must be restarted at once */
 	uint64_t ends;         /* number of unexpected exits */
 	int action, http;      /* listening sockets; -1: none */
 	struct hr_watch *action_use, *http_use;

@@ -1,5 +1,5 @@
-/* Answers GET /files as Go's http.ServeContent does: conditions, ranges, types; or compressed by gzip
- * at once if the client takes that and asks for no range. */
+/* Answers GET /files as Go's http.ServeContent does: conditions, ranges, types; or compressed by
+ * gzip at once if the client takes that and asks for no range. */
 #include "config.h"
 
 #include "worker/e2b/e2b.h"
@@ -145,8 +145,8 @@ struct parts {
 	off_t size;
 };
 
-/* Returns the number of ranges; 0: the whole file; -1: none overlaps with the file; -2: the header is
- * not a range. */
+/* Returns the number of ranges; 0: the whole file; -1: none overlaps with the file; -2: the header
+ * is not a range. */
 static int
 parse_ranges(const char *header, off_t size, struct range *to)
 {
@@ -183,8 +183,8 @@ static void
 put_part_head(struct hr_buf *b, const struct parts *k, const struct range *r, bool first)
 {
 	hr_buf_addf(b, "%s--%s\r\nContent-Range: bytes %lld-%lld/%lld\r\nContent-Type: %s\r\n\r\n",
-	    first ? "" : "\r\n", k->boundary, (long long)r->from,
-	    (long long)(r->from + r->len - 1), (long long)k->size, k->type);
+	    first ? "" : "\r\n", k->boundary, (long long)r->from, (long long)(r->from + r->len - 1),
+	    (long long)k->size, k->type);
 }
 
 static void
@@ -327,7 +327,8 @@ send_plain(struct hr_e2b_call *c, const char *path, int *fd, const struct stat *
 		ret->status = 416;
 		ret->content_type = "text/plain; charset=utf-8";
 		hr_answer_header(ret, "X-Content-Type-Options", "nosniff");
-		hr_buf_adds(&ret->body, n == -1 ? "invalid range: failed to overlap\n" : "invalid range\n");
+		hr_buf_adds(
+		    &ret->body, n == -1 ? "invalid range: failed to overlap\n" : "invalid range\n");
 		hr_buf_reset(&text);
 		hr_buf_addf(&text, "bytes */%lld", (long long)st->st_size);
 		if (n == -1)
@@ -387,8 +388,8 @@ send(struct hr_e2b_call *c, const char *path)
 		hr_e2b_refuse(c, 404, "path '%s' does not exist", path);
 	} else if (fd < 0 || fstat(fd, &st) < 0) {
 		hr_e2b_entry_errno(&why, errno);
-		hr_e2b_refuse(c, 500, "error opening file '%s': open %s: %s", path, path,
-		    hr_buf_str(&why));
+		hr_e2b_refuse(
+		    c, 500, "error opening file '%s': open %s: %s", path, path, hr_buf_str(&why));
 	} else if (S_ISDIR(st.st_mode)) {
 		hr_e2b_refuse(c, 400, "path '%s' is a directory", path);
 	} else if (encoding == NEITHER) {

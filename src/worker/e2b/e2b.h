@@ -1,5 +1,5 @@
-/* hr_e2b: answers the requests of E2B's SDKs about files, as their envd does (doc/e2b.md). The plugin
- * envd has the processes and the watchers. */
+/* hr_e2b: answers the requests of E2B's SDKs about files, as their envd does (doc/e2b.md). The
+ * plugin envd has the processes and the watchers. */
 #ifndef HR_WORKER_E2B_E2B_H
 #define HR_WORKER_E2B_E2B_H
 
@@ -40,8 +40,8 @@ bool hr_e2b_find_user(struct hr_e2b_call *c);
 
 /* Formats Go's error of a call: "stat PATH: not a directory". Returns -1. */
 int hr_e2b_sys(struct hr_buf *why, const char *call, const char *path, int sys);
-/* Makes the missing directories of a cleaned path for the user. Returns its descriptor (O_PATH), or -1
- * with the reason. *ret_shells: see hr_reach_open_whose(). */
+/* Makes the missing directories of a cleaned path for the user. Returns its descriptor (O_PATH), or
+ * -1 with the reason. *ret_shells: see hr_reach_open_whose(). */
 int hr_e2b_mkdirs(struct hr_e2b_call *c, const char *path, bool *ret_shells, struct hr_buf *why);
 /* Returns the directory of a cleaned path; the caller frees. NULL: no memory. */
 char *hr_e2b_parent(const char *path);

@@ -1,5 +1,5 @@
-/* Answers filesystem.Filesystem's calls but the watchers' (plugin envd). The original acts as root: the
- * user of a request gives the home and the owner of what is made, and no rights are checked. */
+/* Answers filesystem.Filesystem's calls but the watchers' (plugin envd). The original acts as root:
+ * the user of a request gives the home and the owner of what is made, and no rights are checked. */
 #include "config.h"
 
 #include "worker/e2b/e2b.h"
@@ -62,8 +62,7 @@ take_path(struct call *k, const char *name, struct hr_buf *path)
 		text.p = hr_json_str(v, &text.len);
 	if (hr_e2b_path(path, text, &k->c->who, k->c->setup->directory, &why) == 0)
 		return 0;
-	return hr_connect_fail(
-	    &k->error, HR_CONNECT_INVALID_ARGUMENT, "%s", hr_buf_str(&why));
+	return hr_connect_fail(&k->error, HR_CONNECT_INVALID_ARGUMENT, "%s", hr_buf_str(&why));
 }
 
 static int
@@ -140,8 +139,8 @@ list(struct call *k, int fd, const char *path, int64_t depth)
 			return hr_connect_fail(&k->error, HR_CONNECT_INTERNAL, "out of memory");
 		r = put_listed(k, dirfd(d), names.v[i], at, &directory);
 		if (r == 0 && directory && depth > 1 && depth < INT64_MAX) {
-			below = openat(dirfd(d), names.v[i],
-			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			below = openat(
+			    dirfd(d), names.v[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 			r = list(k, below, at, depth - 1);
 		}
 	}
@@ -166,8 +165,8 @@ do_list(struct call *k)
 		    real[0] != '\0' ? real : path, sys);
 	fd = hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, false);
 	if (fd < 0 && errno == ENOTDIR)
-		return hr_connect_fail(&k->error, HR_CONNECT_INVALID_ARGUMENT,
-		    "path is not a directory: %s", real);
+		return hr_connect_fail(
+		    &k->error, HR_CONNECT_INVALID_ARGUMENT, "path is not a directory: %s", real);
 	if (fd < 0)
 		return fail_sys(
 		    k, HR_CONNECT_INTERNAL, "error reading directory", "open", real, errno);
@@ -198,13 +197,14 @@ do_mkdir(struct call *k)
 	bool shells;
 
 	if (fd < 0 && errno != ENOENT)
-		return fail_sys(k, HR_CONNECT_INTERNAL, "error getting file info", "stat", path, errno);
+		return fail_sys(
+		    k, HR_CONNECT_INTERNAL, "error getting file info", "stat", path, errno);
 	if (fd >= 0 && fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode))
 		return hr_connect_fail(&k->error, HR_CONNECT_INVALID_ARGUMENT,
 		    "path already exists but it is not a directory: %s", path);
 	if (fd >= 0 && !w->once_again)
-		return hr_connect_fail(&k->error, HR_CONNECT_ALREADY_EXISTS,
-		    "directory already exists: %s", path);
+		return hr_connect_fail(
+		    &k->error, HR_CONNECT_ALREADY_EXISTS, "directory already exists: %s", path);
 	hr_fd_close(&fd);
 	hr_journal_mark(&w->journal, &w->once);
 	fd = hr_e2b_mkdirs(k->c, path, &shells, &why);
@@ -305,7 +305,8 @@ do_move(struct call *k)
 		r = fail_sys(k, HR_CONNECT_NOT_FOUND, "source file not found", "rename",
 		    hr_buf_str(&both), sys);
 	else if (sys != 0 && sys != ENOENT)
-		r = fail_sys(k, HR_CONNECT_INTERNAL, "error renaming", "rename", hr_buf_str(&both), sys);
+		r = fail_sys(
+		    k, HR_CONNECT_INTERNAL, "error renaming", "rename", hr_buf_str(&both), sys);
 	hr_fd_close(&from.dir);
 	hr_fd_close(&to.dir);
 	return r < 0 ? r : answer_entry(k, to.path);
@@ -341,10 +342,13 @@ do_remove(struct call *k)
 
 /* ---- the protocol ---- */
 
-#define MESSAGE(id, text, ...)                                                                      \
-	static const struct hr_message_field id##_fields[] = {__VA_ARGS__, {.name = NULL}};         \
+#define MESSAGE(id, text, ...)                                                                     \
+	static const struct hr_message_field id##_fields[] = {__VA_ARGS__, {.name = NULL}};        \
 	static const struct hr_message id##_message = {"filesystem." text "Request", id##_fields}
-#define STRING(id) {.name = id, .type = HR_MESSAGE_STRING}
+#define STRING(id)                                                                                 \
+	{                                                                                          \
+		.name = id, .type = HR_MESSAGE_STRING                                              \
+	}
 
 MESSAGE(stat, "Stat", STRING("path"));
 MESSAGE(list, "ListDir", STRING("path"), {.name = "depth", .type = HR_MESSAGE_UINT32});
@@ -398,7 +402,8 @@ takes_gzip(const char *accept)
 	for (; *accept != '\0'; accept += len + (accept[len] == ',')) {
 		accept += strspn(accept, " ");
 		len = strcspn(accept, ",");
-		if (len >= 4 && strncmp(accept, "gzip", 4) == 0 && strspn(accept + 4, " ") == len - 4)
+		if (len >= 4 && strncmp(accept, "gzip", 4) == 0 &&
+		    strspn(accept + 4, " ") == len - 4)
 			return true;
 	}
 	return false;
@@ -462,8 +467,7 @@ hr_e2b_filesystem(struct hr_e2b_call *c, const char *method)
 	if (!hr_worker_body(c->w, c->r, BODY_MAX, c->ret))
 		return;
 	named = hr_e2b_who_named(c->r->authorization, &name);
-	if (!hr_e2b_who_find(
-		&c->who, named ? hr_buf_str(&name) : NULL, c->setup, c->w->user_id)) {
+	if (!hr_e2b_who_find(&c->who, named ? hr_buf_str(&name) : NULL, c->setup, c->w->user_id)) {
 		(void)hr_connect_fail(&k.error, HR_CONNECT_UNAUTHENTICATED,
 		    "invalid username: '%s'", named ? hr_buf_str(&name) : c->setup->user);
 		c->ret->status = 401;

@@ -14,27 +14,55 @@
 static const struct {
 	const char *extension, *type;
 } by_extension[] = {
-    {"avif", "image/avif"}, {"bmp", "image/bmp"}, {"bz2", "application/x-bzip"},
-    {"c", "text/x-csrc" UTF8}, {"css", "text/css" UTF8}, {"csv", "text/csv" UTF8},
+    {"avif", "image/avif"},
+    {"bmp", "image/bmp"},
+    {"bz2", "application/x-bzip"},
+    {"c", "text/x-csrc" UTF8},
+    {"css", "text/css" UTF8},
+    {"csv", "text/csv" UTF8},
     {"doc", "application/msword"},
     {"docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"},
-    {"gif", "image/gif"}, {"gz", "application/gzip"}, {"h", "text/x-chdr" UTF8},
-    {"htm", "text/html" UTF8}, {"html", "text/html" UTF8}, {"ico", "image/vnd.microsoft.icon"},
-    {"ics", "text/calendar" UTF8}, {"java", "text/x-java" UTF8}, {"jpeg", "image/jpeg"},
-    {"jpg", "image/jpeg"}, {"js", "text/javascript" UTF8}, {"json", "application/json"},
-    {"log", "text/plain" UTF8}, {"md", "text/markdown" UTF8}, {"mjs", "text/javascript" UTF8},
-    {"mp3", "audio/mpeg"}, {"mp4", "video/mp4"}, {"ogg", "audio/ogg"},
-    {"pdf", "application/pdf"}, {"png", "image/png"},
+    {"gif", "image/gif"},
+    {"gz", "application/gzip"},
+    {"h", "text/x-chdr" UTF8},
+    {"htm", "text/html" UTF8},
+    {"html", "text/html" UTF8},
+    {"ico", "image/vnd.microsoft.icon"},
+    {"ics", "text/calendar" UTF8},
+    {"java", "text/x-java" UTF8},
+    {"jpeg", "image/jpeg"},
+    {"jpg", "image/jpeg"},
+    {"js", "text/javascript" UTF8},
+    {"json", "application/json"},
+    {"log", "text/plain" UTF8},
+    {"md", "text/markdown" UTF8},
+    {"mjs", "text/javascript" UTF8},
+    {"mp3", "audio/mpeg"},
+    {"mp4", "video/mp4"},
+    {"ogg", "audio/ogg"},
+    {"pdf", "application/pdf"},
+    {"png", "image/png"},
     {"ppt", "application/vnd.ms-powerpoint"},
     {"pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"},
-    {"py", "text/x-python" UTF8}, {"rtf", "application/rtf"}, {"sh", "application/x-sh"},
-    {"svg", "image/svg+xml"}, {"tar", "application/x-tar"}, {"tgz", "application/x-gtar-compressed"},
-    {"tif", "image/tiff"}, {"tiff", "image/tiff"}, {"ts", "video/mp2t"},
-    {"tsv", "text/tab-separated-values" UTF8}, {"txt", "text/plain" UTF8},
-    {"wasm", "application/wasm"}, {"wav", "audio/x-wav"}, {"webm", "video/webm"},
-    {"webp", "image/webp"}, {"xls", "application/vnd.ms-excel"},
+    {"py", "text/x-python" UTF8},
+    {"rtf", "application/rtf"},
+    {"sh", "application/x-sh"},
+    {"svg", "image/svg+xml"},
+    {"tar", "application/x-tar"},
+    {"tgz", "application/x-gtar-compressed"},
+    {"tif", "image/tiff"},
+    {"tiff", "image/tiff"},
+    {"ts", "video/mp2t"},
+    {"tsv", "text/tab-separated-values" UTF8},
+    {"txt", "text/plain" UTF8},
+    {"wasm", "application/wasm"},
+    {"wav", "audio/x-wav"},
+    {"webm", "video/webm"},
+    {"webp", "image/webp"},
+    {"xls", "application/vnd.ms-excel"},
     {"xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"},
-    {"xml", "text/xml" UTF8}, {"zip", "application/zip"},
+    {"xml", "text/xml" UTF8},
+    {"zip", "application/zip"},
 };
 
 const char *
@@ -55,16 +83,28 @@ static const struct {
 	size_t len;
 	const char *type;
 } magic[] = {
-#define MAGIC(bytes, type) {bytes, sizeof(bytes) - 1, type}
-    MAGIC("%PDF-", "application/pdf"), MAGIC("%!PS-Adobe-", "application/postscript"),
+#define MAGIC(bytes, type)                                                                         \
+	{                                                                                          \
+		bytes, sizeof(bytes) - 1, type                                                     \
+	}
+    MAGIC("%PDF-", "application/pdf"),
+    MAGIC("%!PS-Adobe-", "application/postscript"),
     MAGIC("\xfe\xff", "text/plain; charset=utf-16be"),
-    MAGIC("\xff\xfe", "text/plain; charset=utf-16le"), MAGIC("\xef\xbb\xbf", "text/plain" UTF8),
-    MAGIC("\0\0\1\0", "image/x-icon"), MAGIC("BM", "image/bmp"), MAGIC("GIF87a", "image/gif"),
-    MAGIC("GIF89a", "image/gif"), MAGIC("\x89PNG\r\n\x1a\n", "image/png"),
-    MAGIC("\xff\xd8\xff", "image/jpeg"), MAGIC("ID3", "audio/mpeg"),
-    MAGIC("OggS\0", "application/ogg"), MAGIC("\x1a\x45\xdf\xa3", "video/webm"),
-    MAGIC("\0asm", "application/wasm"), MAGIC("\x1f\x8b\x08", "application/x-gzip"),
-    MAGIC("PK\3\4", "application/zip"), MAGIC("Rar!\x1a\x07", "application/x-rar-compressed"),
+    MAGIC("\xff\xfe", "text/plain; charset=utf-16le"),
+    MAGIC("\xef\xbb\xbf", "text/plain" UTF8),
+    MAGIC("\0\0\1\0", "image/x-icon"),
+    MAGIC("BM", "image/bmp"),
+    MAGIC("GIF87a", "image/gif"),
+    MAGIC("GIF89a", "image/gif"),
+    MAGIC("\x89PNG\r\n\x1a\n", "image/png"),
+    MAGIC("\xff\xd8\xff", "image/jpeg"),
+    MAGIC("ID3", "audio/mpeg"),
+    MAGIC("OggS\0", "application/ogg"),
+    MAGIC("\x1a\x45\xdf\xa3", "video/webm"),
+    MAGIC("\0asm", "application/wasm"),
+    MAGIC("\x1f\x8b\x08", "application/x-gzip"),
+    MAGIC("PK\3\4", "application/zip"),
+    MAGIC("Rar!\x1a\x07", "application/x-rar-compressed"),
 };
 
 static const char *const html[] = {"<!DOCTYPE HTML", "<HTML", "<HEAD", "<SCRIPT", "<IFRAME", "<H1",
@@ -90,7 +130,8 @@ hr_mime_by_content(const char *p, size_t len)
 	for (i = 0; i < sizeof(magic) / sizeof(*magic); i++)
 		if (len >= magic[i].len && memcmp(p, magic[i].bytes, magic[i].len) == 0)
 			return magic[i].type;
-	if (len >= 12 && memcmp(p, "RIFF", 4) == 0 && memcmp(p + 8, "WEBPVP", 6 < len - 8 ? 6 : 4) == 0)
+	if (len >= 12 && memcmp(p, "RIFF", 4) == 0 &&
+	    memcmp(p + 8, "WEBPVP", 6 < len - 8 ? 6 : 4) == 0)
 		return "image/webp";
 	if (len >= 12 && memcmp(p, "RIFF", 4) == 0 && memcmp(p + 8, "WAVE", 4) == 0)
 		return "audio/wave";

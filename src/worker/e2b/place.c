@@ -46,7 +46,8 @@ make(struct hr_e2b_call *c, int parent, const char *name, const char *path, bool
 	fd = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0) {
 		hr_buf_adds(why, "failed to create directory: ");
-		return hr_e2b_sys(why, "mkdir", path, errno == ENOTDIR || errno == ELOOP ? EEXIST : errno);
+		return hr_e2b_sys(
+		    why, "mkdir", path, errno == ENOTDIR || errno == ELOOP ? EEXIST : errno);
 	}
 	if (fchownat(fd, "", c->who.uid, c->who.gid, AT_EMPTY_PATH) < 0) {
 		hr_buf_adds(why, "failed to chown directory: ");

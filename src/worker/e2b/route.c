@@ -1,5 +1,5 @@
-/* Dispatches /handrail/e2b/: the paths of E2B's envd. The fleet checks tokens and signatures before it
- * passes a request on with the server's key. */
+/* Dispatches /handrail/e2b/: the paths of E2B's envd. The fleet checks tokens and signatures before
+ * it passes a request on with the server's key. */
 #include "config.h"
 
 #include "worker/e2b/e2b.h"

@@ -1,5 +1,5 @@
-/* Answers POST /files: the files of a form, or one as the body, each written whole or not at all. The
- * bytes go to an unnamed file beside the place as they arrive (files/place/atomic.h). */
+/* Answers POST /files: the files of a form, or one as the body, each written whole or not at all.
+ * The bytes go to an unnamed file beside the place as they arrive (files/place/atomic.h). */
 #include "config.h"
 
 #include "worker/e2b/e2b.h"
@@ -36,19 +36,19 @@
 #define METADATA_HEADER "HTTP_X_METADATA_"
 #define COMPOSE_BODY_MAX (4u << 20)
 #define HEADER 10 /* bytes of gzip's header, which Go reads before it looks at them */
-#define GZIP 16 /* added to zlib's window bits: the format of gzip */
+#define GZIP 16   /* added to zlib's window bits: the format of gzip */
 
 struct upload {
 	struct hr_e2b_call *c;
-	struct hr_buf given;  /* path of the query */
-	struct hr_buf path;   /* of the current file, cleaned */
+	struct hr_buf given; /* path of the query */
+	struct hr_buf path;  /* of the current file, cleaned */
 	struct hr_atomic file;
-	bool open;            /* a file is being received */
-	bool wanted;          /* the current part is a file */
-	bool over;            /* the end of the current file is reached or failed */
-	int status;           /* of the error; 0: none */
-	struct hr_buf why;    /* message of the error */
-	struct hr_strv paths; /* of the written files */
+	bool open;               /* a file is being received */
+	bool wanted;             /* the current part is a file */
+	bool over;               /* the end of the current file is reached or failed */
+	int status;              /* of the error; 0: none */
+	struct hr_buf why;       /* message of the error */
+	struct hr_strv paths;    /* of the written files */
 	struct hr_strv metadata; /* pairs of key and value, sorted by key */
 	struct hr_buf out;
 };
@@ -117,7 +117,8 @@ take_metadata(struct upload *u)
 		}
 		hr_strv_add(&u->metadata, value);
 		if (len > METADATA_KEY) {
-			(void)snprintf(text, sizeof(text), "%zu exceeds %d bytes", len, METADATA_KEY);
+			(void)snprintf(
+			    text, sizeof(text), "%zu exceeds %d bytes", len, METADATA_KEY);
 			return fail(u, 400, "invalid metadata: metadata key length %s", text);
 		}
 		for (; *value != '\0'; value++)
@@ -154,8 +155,8 @@ put_metadata(struct upload *u, const char *proc)
 	for (i = 0; i + 1 < u->metadata.n; i += 2) {
 		hr_buf_reset(&key);
 		hr_buf_addf(&key, HR_E2B_XATTR "%s", u->metadata.v[i]);
-		(void)setxattr(proc, hr_buf_str(&key), u->metadata.v[i + 1],
-		    strlen(u->metadata.v[i + 1]), 0);
+		(void)setxattr(
+		    proc, hr_buf_str(&key), u->metadata.v[i + 1], strlen(u->metadata.v[i + 1]), 0);
 	}
 }
 
@@ -179,7 +180,8 @@ fail_again(struct upload *u)
 	size_t i, n = 0;
 
 	hr_buf_addf(&text,
-	    "you cannot upload multiple files to the same path '%s' in one upload request, only the "
+	    "you cannot upload multiple files to the same path '%s' in one upload request, only "
+	    "the "
 	    "first specified file was uploaded",
 	    hr_buf_str(&u->path));
 	for (i = 0; u->paths.n > 2 && i < u->paths.n; i++)
@@ -338,7 +340,7 @@ body_packed(struct body *b, char *p, size_t len)
 		r = inflate(&b->z, Z_NO_FLUSH);
 		if (r != Z_OK && r != Z_STREAM_END && r != Z_BUF_ERROR)
 			return fail(b->u, 400, "error decompressing request body: %s",
-			    b->begun      ? "corrupt input"
+			    b->begun       ? "corrupt input"
 			    : len < HEADER ? "failed to create gzip reader: unexpected EOF"
 					   : "failed to create gzip reader: gzip: invalid header");
 		b->whole = r == Z_STREAM_END;
@@ -368,7 +370,8 @@ body_read(struct body *b)
 	if (p == NULL)
 		return fail(u, 500, "%s", "out of memory");
 	if (b->packed && !b->whole && !b->begun)
-		return fail(u, 400, "error decompressing request body: failed to create gzip reader: %s",
+		return fail(u, 400,
+		    "error decompressing request body: failed to create gzip reader: %s",
 		    b->z.total_in > 0 ? "unexpected EOF" : "EOF");
 	if (n < 0 || (b->packed && !b->whole))
 		return fail(u, 500, "error writing file: %s", "unexpected EOF");
@@ -522,7 +525,8 @@ hr_e2b_upload(struct hr_e2b_call *c)
 	if (encoding[0] != '\0' && strcasecmp(encoding, "gzip") != 0 &&
 	    strcasecmp(encoding, "identity") != 0)
 		hr_e2b_refuse(c, 400,
-		    "error decompressing request body: unsupported Content-Encoding: %s, supported: "
+		    "error decompressing request body: unsupported Content-Encoding: %s, "
+		    "supported: "
 		    "[gzip]",
 		    encoding);
 	else if (hr_e2b_check_query(c) && hr_e2b_find_user(c)) {

@@ -1,6 +1,6 @@
 /* Connects table.c, which knows the keeper, and process.c, which knows the descriptors. */
-#ifndef HR_PLUGINS_ENVD_PROCESS_H
-#define HR_PLUGINS_ENVD_PROCESS_H
+#ifndef HR_PLUGINS_ENVD_TABLE_INT_H
+#define HR_PLUGINS_ENVD_TABLE_INT_H
 
 #include "plugins/envd/keep.h"
 #include "plugins/envd/table.h"
@@ -34,7 +34,7 @@ struct envd_process {
 	struct envd_readers readers;
 	struct envd_inputs inputs;
 	struct hr_watch *writes, *timer; /* timer: the deadline, then the memory of the end */
-	struct hr_watch *stalled; /* armed while some readers hold up others */
+	struct hr_watch *stalled;        /* armed while some readers hold up others */
 	bool stalls;
 };
 
@@ -64,6 +64,7 @@ void envd_process_reaped(struct envd_process *p, int status, int64_t ended_ms);
 void envd_process_limit(struct envd_process *p, int64_t deadline_ms);
 
 /* Sends a packet without descriptors. */
-void envd_table_tell(struct envd_table *t, uint32_t op, const struct envd_process *p, uint32_t value);
+void
+envd_table_tell(struct envd_table *t, uint32_t op, const struct envd_process *p, uint32_t value);
 
 #endif
