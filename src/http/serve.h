@@ -27,10 +27,12 @@ struct hr_serve *hr_serve_open(struct hr_loop *loop, int listener, size_t body_m
  * after. */
 void hr_serve_close(struct hr_serve *s);
 
-/* ---- the request; results are borrowed ---- */
+/* ---- the request ---- */
 
+/* Returns "GET", "POST" and so on, borrowed, as are all results here. */
 const char *hr_serve_method(const struct hr_serve_request *q);
-const char *hr_serve_path(const struct hr_serve_request *q);  /* as sent, without the query */
+/* Returns the path as it was sent, without the query. */
+const char *hr_serve_path(const struct hr_serve_request *q);
 /* Returns the query as it was sent; "": none. */
 const char *hr_serve_query(const struct hr_serve_request *q);
 /* Returns a header's value; NULL: the header is missing. */
