@@ -3,8 +3,10 @@
 #include "e2b/setup.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <json-c/json.h>
 
@@ -87,8 +89,10 @@ hr_e2b_setup_check(struct json_object *doc, struct hr_err *err)
 }
 
 int
-hr_e2b_setup_write(const char *run_dir, struct json_object *doc, struct hr_err *err)
+hr_e2b_setup_write(
+    const char *run_dir, struct json_object *doc, uid_t sandbox, struct hr_err *err)
 {
+	const struct passwd *account = geteuid() == 0 ? getpwuid(sandbox) : NULL;
 	HR_FREE char *path = file_of(run_dir);
 	HR_FREE char *text = hr_json_string(doc, FILE_MAX, err);
 
@@ -96,7 +100,11 @@ hr_e2b_setup_write(const char *run_dir, struct json_object *doc, struct hr_err *
 		return -1;
 	if (path == NULL)
 		return hr_err_nomem(err);
-	return hr_path_write(path, text, strlen(text), 0600, err);
+	if (hr_path_write(path, text, strlen(text), 0640, err) < 0)
+		return -1;
+	if (account != NULL && chown(path, (uid_t)-1, account->pw_gid) != 0)
+		return hr_err_sys(err, errno, "%s", path);
+	return 0;
 }
 
 struct json_object *

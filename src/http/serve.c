@@ -137,7 +137,8 @@ hr_serve_start(struct hr_serve_request *q, const char *type)
 {
 	if (q->req == NULL)
 		return;
-	hr_serve_set(q, "Content-Type", type);
+	if (type != NULL)
+		hr_serve_set(q, "Content-Type", type);
 	hr_serve_set(q, "X-Accel-Buffering", "no");
 	evhttp_send_reply_start(q->req, 200, NULL);
 }
@@ -267,6 +268,7 @@ hr_serve_open(struct hr_loop *loop, int listener, size_t body_max, hr_serve_fn *
 	evhttp_set_allowed_methods(s->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |
 						EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
 						EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH);
+	evhttp_set_default_content_type(s->http, NULL);
 	evhttp_set_gencb(s->http, on_request, s);
 	if (evhttp_accept_socket(s->http, listener) != 0) {
 		(void)hr_err_set(err, HR_E_SYS, "the socket for HTTP cannot be used");

@@ -167,7 +167,7 @@ init(struct hr_e2b_call *c)
 		hr_e2b_refuse(c, 400, "the setup is not JSON");
 	else if (hr_e2b_setup_check(doc, &err) < 0)
 		hr_e2b_refuse(c, 400, "%s", err.msg);
-	else if (hr_e2b_setup_write(c->w->run_dir, doc, &err) < 0)
+	else if (hr_e2b_setup_write(c->w->run_dir, doc, c->w->user_id, &err) < 0)
 		hr_e2b_refuse(c, 500, "%s", err.msg);
 	else
 		health(c);
