@@ -89,8 +89,7 @@ hr_e2b_setup_check(struct json_object *doc, struct hr_err *err)
 }
 
 int
-hr_e2b_setup_write(
-    const char *run_dir, struct json_object *doc, uid_t sandbox, struct hr_err *err)
+hr_e2b_setup_write(const char *run_dir, struct json_object *doc, uid_t sandbox, struct hr_err *err)
 {
 	const struct passwd *account = geteuid() == 0 ? getpwuid(sandbox) : NULL;
 	HR_FREE char *path = file_of(run_dir);

@@ -1,6 +1,7 @@
-/* hr_e2b_setup: the facts about a sandbox that its service sets by POST /handrail/e2b/init: variables,
- * default user and directory, ids. A worker writes them to RUN_DIR/e2b.json, which only the server's
- * account and the group of the sandbox's account can read; workers and plugins read them. */
+/* hr_e2b_setup: the facts about a sandbox that its service sets by POST /handrail/e2b/init:
+ * variables, default user and directory, ids. A worker writes them to RUN_DIR/e2b.json, which only
+ * the server's account and the group of the sandbox's account can read; workers and plugins read
+ * them. */
 #ifndef HR_E2B_SETUP_H
 #define HR_E2B_SETUP_H
 
@@ -29,8 +30,8 @@ void hr_e2b_setup_done(struct hr_e2b_setup *s);
 int hr_e2b_setup_check(struct json_object *doc, struct hr_err *err);
 /* Replaces the stored document, which must have passed the check. `sandbox`: the sandbox's account,
  * as which plugins run. */
-int hr_e2b_setup_write(
-    const char *run_dir, struct json_object *doc, uid_t sandbox, struct hr_err *err);
+int
+hr_e2b_setup_write(const char *run_dir, struct json_object *doc, uid_t sandbox, struct hr_err *err);
 
 /* Returns the variables of the sandbox, as an object of strings that the caller puts: E2B_SANDBOX,
  * the ids, and those of the service, which cannot replace these. NULL: no memory. */

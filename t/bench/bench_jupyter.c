@@ -55,7 +55,8 @@ measure(struct hr_kernel *k, const char *code, double *us, int n)
 		return -1;
 	for (i = -WARM_UP; i < n; i++) {
 		began = now_us();
-		if (hr_kernel_execute(k, HR_KERNEL_UNCOUNTED, code, strlen(code), &err) != 0 || finish(k) != 0)
+		if (hr_kernel_execute(k, HR_KERNEL_UNCOUNTED, code, strlen(code), &err) != 0 ||
+		    finish(k) != 0)
 			return -1;
 		if (i >= 0)
 			us[i] = now_us() - began;

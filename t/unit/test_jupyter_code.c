@@ -1,4 +1,5 @@
-/* The code interpreter: lines from a kernel's messages, bodies of requests, kernel specifications. */
+/* The code interpreter: lines from a kernel's messages, bodies of requests, kernel specifications.
+ */
 #include "config.h"
 
 #include <check.h>
@@ -54,12 +55,15 @@ END_TEST
 START_TEST(results)
 {
 	becomes("execute_result",
-	    "{\"data\": {\"text/plain\": \"'it'\", \"text/html\": \"<b>\", \"application/json\": [1, null],"
+	    "{\"data\": {\"text/plain\": \"'it'\", \"text/html\": \"<b>\", \"application/json\": "
+	    "[1, null],"
 	    " \"image/png\": \"QUJD\", \"e2b/data\": {\"a\": [1]}, \"e2b/chart\": {}}}",
 	    HR_LINE_OUTPUT,
-	    "{\"type\":\"result\",\"is_main_result\":true,\"text\":\"it\",\"html\":\"<b>\",\"json\":[1,null],"
+	    "{\"type\":\"result\",\"is_main_result\":true,\"text\":\"it\",\"html\":\"<b>\","
+	    "\"json\":[1,null],"
 	    "\"png\":\"QUJD\",\"data\":{\"a\":[1]},\"chart\":{},\"extra\":{}}\n");
-	becomes("display_data", "{\"data\": {\"text/plain\": \"'\", \"a/b\": {\"c\": \"d\"}, \"text/html\": 1}}",
+	becomes("display_data",
+	    "{\"data\": {\"text/plain\": \"'\", \"a/b\": {\"c\": \"d\"}, \"text/html\": 1}}",
 	    HR_LINE_OUTPUT,
 	    "{\"type\":\"result\",\"is_main_result\":false,\"text\":\"'\","
 	    "\"extra\":{\"a/b\":{\"c\":\"d\"},\"text/html\":1}}\n");
@@ -70,10 +74,14 @@ END_TEST
 
 START_TEST(errors)
 {
-	becomes("error", "{\"ename\": \"E\", \"evalue\": \"v\", \"traceback\": [\"\\u001b[31ma\\u001b[0m\", 1, \"b\"]}",
-	    HR_LINE_ERROR, "{\"type\":\"error\",\"name\":\"E\",\"value\":\"v\",\"traceback\":\"ab\"}\n");
+	becomes("error",
+	    "{\"ename\": \"E\", \"evalue\": \"v\", \"traceback\": [\"\\u001b[31ma\\u001b[0m\", 1, "
+	    "\"b\"]}",
+	    HR_LINE_ERROR,
+	    "{\"type\":\"error\",\"name\":\"E\",\"value\":\"v\",\"traceback\":\"ab\"}\n");
 	becomes("error", "{\"ename\": \"IndentationError\"}", HR_LINE_SYNTAX,
-	    "{\"type\":\"error\",\"name\":\"IndentationError\",\"value\":\"\",\"traceback\":\"\"}\n");
+	    "{\"type\":\"error\",\"name\":\"IndentationError\",\"value\":\"\",\"traceback\":\"\"}"
+	    "\n");
 }
 END_TEST
 
@@ -105,26 +113,39 @@ refused(const char *text, int status, const char *want)
 
 START_TEST(bodies)
 {
-	refused("{\"code\": \"1\", \"context_id\": null, \"env_vars\": {\"A\": \"b\"}, \"other\": 1}", 0, "");
+	refused(
+	    "{\"code\": \"1\", \"context_id\": null, \"env_vars\": {\"A\": \"b\"}, \"other\": 1}",
+	    0, "");
 	refused("{", 422,
-	    "{\"detail\":[{\"type\":\"json_invalid\",\"loc\":[\"body\",1],\"msg\":\"JSON decode error\","
-	    "\"input\":{},\"ctx\":{\"error\":\"Expecting property name enclosed in double quotes\"}}]}");
+	    "{\"detail\":[{\"type\":\"json_invalid\",\"loc\":[\"body\",1],\"msg\":\"JSON decode "
+	    "error\","
+	    "\"input\":{},\"ctx\":{\"error\":\"Expecting property name enclosed in double "
+	    "quotes\"}}]}");
 	refused("{}", 422,
-	    "{\"detail\":[{\"type\":\"missing\",\"loc\":[\"body\",\"code\"],\"msg\":\"Field required\","
+	    "{\"detail\":[{\"type\":\"missing\",\"loc\":[\"body\",\"code\"],\"msg\":\"Field "
+	    "required\","
 	    "\"input\":{}}]}");
 	refused("", 422,
-	    "{\"detail\":[{\"type\":\"missing\",\"loc\":[\"body\"],\"msg\":\"Field required\",\"input\":null}]}");
+	    "{\"detail\":[{\"type\":\"missing\",\"loc\":[\"body\"],\"msg\":\"Field "
+	    "required\",\"input\":null}]}");
 	refused("[1]", 422,
-	    "{\"detail\":[{\"type\":\"model_attributes_type\",\"loc\":[\"body\"],\"msg\":\"Input should be a valid "
+	    "{\"detail\":[{\"type\":\"model_attributes_type\",\"loc\":[\"body\"],\"msg\":\"Input "
+	    "should be a valid "
 	    "dictionary or object to extract fields from\",\"input\":[1]}]}");
 	refused("{\"code\": 1, \"language\": [], \"env_vars\": {\"A\": null}}", 422,
-	    "{\"detail\":[{\"type\":\"string_type\",\"loc\":[\"body\",\"code\"],\"msg\":\"Input should be a valid "
-	    "string\",\"input\":1},{\"type\":\"string_type\",\"loc\":[\"body\",\"language\"],\"msg\":\"Input should be "
-	    "a valid string\",\"input\":[]},{\"type\":\"string_type\",\"loc\":[\"body\",\"env_vars\",\"A\"],\"msg\":"
+	    "{\"detail\":[{\"type\":\"string_type\",\"loc\":[\"body\",\"code\"],\"msg\":\"Input "
+	    "should be a valid "
+	    "string\",\"input\":1},{\"type\":\"string_type\",\"loc\":[\"body\",\"language\"],"
+	    "\"msg\":\"Input should be "
+	    "a valid "
+	    "string\",\"input\":[]},{\"type\":\"string_type\",\"loc\":[\"body\",\"env_vars\",\"A\"]"
+	    ",\"msg\":"
 	    "\"Input should be a valid string\",\"input\":null}]}");
 	refused("{\"code\": null, \"env_vars\": 1}", 422,
-	    "{\"detail\":[{\"type\":\"string_type\",\"loc\":[\"body\",\"code\"],\"msg\":\"Input should be a valid "
-	    "string\",\"input\":null},{\"type\":\"dict_type\",\"loc\":[\"body\",\"env_vars\"],\"msg\":\"Input should "
+	    "{\"detail\":[{\"type\":\"string_type\",\"loc\":[\"body\",\"code\"],\"msg\":\"Input "
+	    "should be a valid "
+	    "string\",\"input\":null},{\"type\":\"dict_type\",\"loc\":[\"body\",\"env_vars\"],"
+	    "\"msg\":\"Input should "
 	    "be a valid dictionary\",\"input\":1}]}");
 	refused("\xff\xff\xff\xff", 400, "{\"detail\":\"There was an error parsing the body\"}");
 }
@@ -181,8 +202,9 @@ START_TEST(specifications)
 
 	ck_assert_ptr_nonnull(mkdtemp(top));
 	ck_assert_int_eq(setenv("JUPYTER_PATH", top, 1), 0);
-	write_spec(top, "tango", "{\"argv\": [\"{resource_dir}/run\", \"--f={connection_file}\"],"
-				 " \"language\": \"Tangoscript\", \"interrupt_mode\": \"message\"}");
+	write_spec(top, "tango",
+	    "{\"argv\": [\"{resource_dir}/run\", \"--f={connection_file}\"],"
+	    " \"language\": \"Tangoscript\", \"interrupt_mode\": \"message\"}");
 	write_spec(top, "broken", "{\"argv\": 1}");
 	finds("python", 0, PYTHON, "/f.json", false);
 	finds("nothing-of-that-name", HR_E_NOTFOUND, NULL, NULL, false);

@@ -63,8 +63,8 @@ check(struct json_object *body, const struct hr_ask_field *f, struct hr_buf *why
 	if (!there || (v == NULL && !f->required))
 		return;
 	if (!f->map && hr_json_type(v) != HR_PY_STR)
-		put_error(why, "string_type", hr_span_of_buf(&loc),
-		    "Input should be a valid string", v);
+		put_error(
+		    why, "string_type", hr_span_of_buf(&loc), "Input should be a valid string", v);
 	else if (f->map && hr_json_type(v) != HR_PY_DICT)
 		put_error(why, "dict_type", hr_span_of_buf(&loc),
 		    "Input should be a valid dictionary", v);

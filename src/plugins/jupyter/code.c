@@ -25,7 +25,8 @@
 #define WAITING_MAX (256u << 20) /* maximum bytes of all bodies of unfinished calls */
 #define CALLS_MAX 2000
 #define CONTEXTS_MAX 64
-#define PENDING_MAX (4u << 20) /* bytes that a client has not read, before its kernel is stopped */
+#define PENDING_MAX (4u << 20) /* bytes that a client has not read, before its kernel is stopped   \
+				*/
 #define SILENCE_MS 5000
 #define ANSWER_MAX (1u << 20)
 #define JSON_TYPE "application/json"
@@ -519,8 +520,8 @@ on_term(void *arg)
 }
 
 int
-hr_code_serve(int listener, const char *state_dir, const char *python, char *const *envp,
-    struct hr_err *err)
+hr_code_serve(
+    int listener, const char *state_dir, const char *python, char *const *envp, struct hr_err *err)
 {
 	struct code code = {.host = {.python = python, .state_dir = state_dir, .envp = envp}};
 	struct hr_context *c;

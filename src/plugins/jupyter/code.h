@@ -6,7 +6,7 @@
 
 /* Serves a listening socket until SIGTERM. `envp` becomes the kernels' environment. Returns 0, or
  * -1 with *err set. */
-int hr_code_serve(int listener, const char *state_dir, const char *python, char *const *envp,
-    struct hr_err *err);
+int hr_code_serve(
+    int listener, const char *state_dir, const char *python, char *const *envp, struct hr_err *err);
 
 #endif

@@ -44,7 +44,8 @@ static const char python_init[] =
     "    def __call__(self, o):\n"
     "        if isinstance(o, (dict, list)):\n"
     "            try:\n"
-    "                return json.loads(json.dumps(o, default=plain), parse_constant=lambda c: None)\n"
+    "                return json.loads(json.dumps(o, default=plain), parse_constant=lambda c: "
+    "None)\n"
     "            except Exception:\n"
     "                pass\n"
     "        return super().__call__(o)\n"
@@ -268,8 +269,8 @@ watch(struct hr_context *c, struct hr_err *err)
 	    (c->ended = hr_loop_readable(c->host->loop, c->kernel.pidfd, on_ended, c, err)) == NULL)
 		return -1;
 	for (i = 0; i < 2; i++)
-		if ((c->readable[i] =
-			    hr_loop_readable(c->host->loop, fds[i], pump, c, err)) == NULL)
+		if ((c->readable[i] = hr_loop_readable(c->host->loop, fds[i], pump, c, err)) ==
+		    NULL)
 			return -1;
 	return 0;
 }
@@ -465,8 +466,8 @@ on_timer(void *arg)
 		}
 		/* fall through */
 	case HR_CONTEXT_TAKING:
-		hr_log(HR_LOG_WARNING, "the kernel of context %s does not react and is killed",
-		    c->id);
+		hr_log(
+		    HR_LOG_WARNING, "the kernel of context %s does not react and is killed", c->id);
 		lose_kernel(c);
 		break;
 	default: break;
@@ -496,9 +497,9 @@ hr_context_new(const struct hr_context_host *host, unsigned number, const char *
 	if (c->language == NULL || c->cwd == NULL || dir == NULL) {
 		(void)hr_err_nomem(err);
 	} else if (hr_path_mkdirs(dir, 0700, NULL, err) == 0 &&
-	    hr_kernel_init(&c->kernel, dir, err) == 0 && hr_random_uuid(c->id, err) == 0 &&
-	    (c->timer = hr_loop_timer(host->loop, on_timer, c, err)) != NULL &&
-	    (c->more = hr_loop_timer(host->loop, pump, c, err)) != NULL) {
+		   hr_kernel_init(&c->kernel, dir, err) == 0 && hr_random_uuid(c->id, err) == 0 &&
+		   (c->timer = hr_loop_timer(host->loop, on_timer, c, err)) != NULL &&
+		   (c->more = hr_loop_timer(host->loop, pump, c, err)) != NULL) {
 		c->kernel.sink = on_message;
 		c->kernel.sink_arg = c;
 		return c;

@@ -20,7 +20,8 @@ struct hr_exec {
 	struct json_object *vars; /* borrowed object of strings; NULL: none */
 	/* Receives a line of output. */
 	void (*line)(struct hr_exec *e, const char *p, size_t len);
-	/* Ends the use of the execution. `failure`: the kernel could not be started; NULL: it could. */
+	/* Ends the use of the execution. `failure`: the kernel could not be started; NULL: it
+	 * could. */
 	void (*end)(struct hr_exec *e, const char *failure);
 	/* private: */
 	struct hr_buf count; /* line that is held back until the next one */
@@ -35,8 +36,8 @@ enum hr_context_stage {
 	HR_CONTEXT_IDLE,
 	HR_CONTEXT_SETTING, /* the kernel sets an execution's variables */
 	HR_CONTEXT_RUNNING,
-	HR_CONTEXT_LATE,    /* the kernel was interrupted after the client had left */
-	HR_CONTEXT_TAKING,  /* the kernel takes an execution's variables back */
+	HR_CONTEXT_LATE,   /* the kernel was interrupted after the client had left */
+	HR_CONTEXT_TAKING, /* the kernel takes an execution's variables back */
 };
 
 /* Facts that all contexts share. */

@@ -256,8 +256,7 @@ start_failed(struct hr_jupyter *j, const char *why)
 static void
 start(struct hr_jupyter *j)
 {
-	const char *argv[] = {
-	    j->python, "-m", "ipykernel_launcher", "-f", j->kernel.file, NULL};
+	const char *argv[] = {j->python, "-m", "ipykernel_launcher", "-f", j->kernel.file, NULL};
 	struct hr_err err = {0};
 
 	j->began_ms = hr_now_ms();

@@ -20,7 +20,7 @@
 #include "proto/json.h"
 
 #define CODE_MAX (128u << 20)
-#define TURN_MAX 1000 /* maximum of messages that one call takes from a socket */
+#define TURN_MAX 1000      /* maximum of messages that one call takes from a socket */
 #define LAST_WORDS_MS 2000 /* ms to wait if a child of the kernel holds its sockets open */
 
 enum kernel_port { PORT_SHELL = 1, PORT_IOPUB, PORT_STDIN, PORT_CONTROL, PORT_HEARTBEAT };
@@ -182,8 +182,7 @@ hr_kernel_start(struct hr_kernel *k, const struct hr_kernel_program *p, struct h
 	hr_assert(k->pid == 0);
 	k->answered = false;
 	remove_sockets(k);
-	if (hr_wire_init(&k->wire, err) < 0 || write_file(k, err) != 0 ||
-	    spawn(k, p, err) < 0 ||
+	if (hr_wire_init(&k->wire, err) < 0 || write_file(k, err) != 0 || spawn(k, p, err) < 0 ||
 	    (k->shell = open_socket(k, ZMQ_DEALER, PORT_SHELL, err)) == NULL ||
 	    (k->iopub = open_socket(k, ZMQ_SUB, PORT_IOPUB, err)) == NULL ||
 	    watch_hangup(k, err) < 0 ||
@@ -222,7 +221,7 @@ hr_kernel_interrupt(struct hr_kernel *k)
 
 	hr_kernel_hold(k, false);
 	if (k->pid > 1 && (!k->asks_interrupt || hr_wire_send(&k->wire, k->control,
-			      "interrupt_request", "{}", 2, id, NULL) != 0))
+						     "interrupt_request", "{}", 2, id, NULL) != 0))
 		(void)kill(k->pid, SIGINT);
 }
 
@@ -256,8 +255,8 @@ hr_kernel_ask(struct hr_kernel *k, struct hr_err *err)
 }
 
 int
-hr_kernel_execute(struct hr_kernel *k, enum hr_kernel_run how, const char *code, size_t len,
-    struct hr_err *err)
+hr_kernel_execute(
+    struct hr_kernel *k, enum hr_kernel_run how, const char *code, size_t len, struct hr_err *err)
 {
 	HR_BUF(b, CODE_MAX);
 	int r = -1;
@@ -268,7 +267,8 @@ hr_kernel_execute(struct hr_kernel *k, enum hr_kernel_run how, const char *code,
 	hr_buf_addf(&b,
 	    ",\"silent\":%s,\"store_history\":%s,\"user_expressions\":{},\"allow_stdin\":false,"
 	    "\"stop_on_error\":false}",
-	    how == HR_KERNEL_SILENT ? "true" : "false", how == HR_KERNEL_COUNTED ? "true" : "false");
+	    how == HR_KERNEL_SILENT ? "true" : "false",
+	    how == HR_KERNEL_COUNTED ? "true" : "false");
 	if (hr_buf_check(&b, err) == 0)
 		r = hr_wire_send(
 		    &k->wire, k->shell, "execute_request", b.p, b.len, k->cell.id, err);

@@ -65,8 +65,8 @@ enum hr_kernel_run {
 /* Tests whether the kernel responds (the cell is over then), or runs code. k->cell gets the
  * result. */
 int hr_kernel_ask(struct hr_kernel *k, struct hr_err *err);
-int hr_kernel_execute(struct hr_kernel *k, enum hr_kernel_run how, const char *code, size_t len,
-    struct hr_err *err);
+int hr_kernel_execute(
+    struct hr_kernel *k, enum hr_kernel_run how, const char *code, size_t len, struct hr_err *err);
 
 /* Takes available messages, but not endlessly. Returns true if k->cell is over now. */
 bool hr_kernel_receive(struct hr_kernel *k);

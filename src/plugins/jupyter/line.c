@@ -156,7 +156,8 @@ put(struct hr_buf *b, const struct hr_wire_message *m)
 		return HR_LINE_OUTPUT;
 	}
 	if (strcmp(m->type, "execute_input") == 0) {
-		hr_buf_addf(b, "{\"type\":\"number_of_executions\",\"execution_count\":%" PRId64 "}\n",
+		hr_buf_addf(b,
+		    "{\"type\":\"number_of_executions\",\"execution_count\":%" PRId64 "}\n",
 		    hr_json_int_at(m->content, "execution_count"));
 		return HR_LINE_COUNT;
 	}

@@ -285,8 +285,8 @@ end_kernel(struct hr_kernel *k)
 static bool
 is_for_code(const struct serve *s)
 {
-	zmq_pollitem_t items[] = {{.fd = s->http, .events = ZMQ_POLLIN},
-	    {.fd = s->listener, .events = ZMQ_POLLIN}};
+	zmq_pollitem_t items[] = {
+	    {.fd = s->http, .events = ZMQ_POLLIN}, {.fd = s->listener, .events = ZMQ_POLLIN}};
 
 	return zmq_poll(items, 2, 0) > 0 && items[0].revents != 0 && items[1].revents == 0;
 }

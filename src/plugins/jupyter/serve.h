@@ -12,8 +12,8 @@
 /* Serves until SIGTERM, which must be blocked; then ends the kernel. `ready` gets a line when the
  * first kernel works or fails, with the reason, and is then closed. If only `http` has a connection
  * at the start, `ready` gets its line at once, and the first job starts the kernel. A connection to
- * `http` starts the process of the code interpreter. Returns -1 if no kernel ever worked, or waiting
- * failed. */
+ * `http` starts the process of the code interpreter. Returns -1 if no kernel ever worked, or
+ * waiting failed. */
 int hr_serve(struct hr_jupyter *j, int listener, int http, int ready, struct hr_err *err);
 
 #endif

@@ -19,8 +19,7 @@ struct hr_spec {
 /* Fills *ret for a language in lower case: ipykernel of `python` for "python", otherwise the
  * specification of that name, or the first one with that language. Returns 0, or -1 with *err:
  * HR_E_NOTFOUND if there is none. Call hr_spec_done() in both cases. */
-int hr_spec_find(
-    struct hr_spec *ret, const char *language, const char *python, struct hr_err *err);
+int hr_spec_find(struct hr_spec *ret, const char *language, const char *python, struct hr_err *err);
 void hr_spec_done(struct hr_spec *s);
 
 /* Appends the program's arguments for a connection file to *ret. */
