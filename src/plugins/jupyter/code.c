@@ -411,7 +411,7 @@ execute(struct code *code, struct hr_serve_request *q)
 	vars = hr_json_typed_at(body, "env_vars", HR_PY_DICT);
 	c->exec.vars = vars != NULL && json_object_object_length(vars) > 0 ? vars : NULL;
 	(void)hr_watch_arm(c->silence, SILENCE_MS, NULL);
-	/* without an answer that has started libevent does not notice that a client leaves */
+	/* libevent notices that a client leaves only once its answer has started */
 	if (context->stage >= HR_CONTEXT_IDLE)
 		call_start(c);
 	hr_context_run(context, &c->exec);

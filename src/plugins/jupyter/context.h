@@ -44,7 +44,7 @@ enum hr_context_stage {
 struct hr_context_host {
 	struct hr_loop *loop;
 	const char *python, *state_dir;
-	char *const *envp; /* without the sandbox's own variables */
+	char *const *envp; /* the kernels add the sandbox's variables */
 };
 
 struct hr_context {

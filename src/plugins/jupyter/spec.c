@@ -113,8 +113,7 @@ search(struct hr_spec *ret, const char *dir, const char *language, bool by_name,
 static void
 directories(struct hr_strv *ret)
 {
-	const char *path = getenv("JUPYTER_PATH"), *data = getenv("JUPYTER_DATA_DIR"),
-		   *home = getenv("HOME");
+	const char *path = getenv("JUPYTER_PATH"), *home = getenv("HOME");
 	size_t len;
 
 	for (; path != NULL && path[0] != '\0'; path += len + (path[len] == ':')) {
@@ -122,9 +121,7 @@ directories(struct hr_strv *ret)
 		if (len > 0)
 			hr_strv_addf(ret, "%.*s/kernels", (int)len, path);
 	}
-	if (data != NULL && data[0] != '\0')
-		hr_strv_addf(ret, "%s/kernels", data);
-	else if (home != NULL)
+	if (home != NULL)
 		hr_strv_addf(ret, "%s/.local/share/jupyter/kernels", home);
 	hr_strv_add(ret, "/usr/local/share/jupyter/kernels");
 	hr_strv_add(ret, "/usr/share/jupyter/kernels");

@@ -11,7 +11,7 @@
 struct json_object;
 
 struct hr_spec {
-	struct hr_strv argv; /* with "{connection_file}" in the place of that file's path */
+	struct hr_strv argv; /* "{connection_file}" stands for that file's path */
 	struct hr_strv env;  /* further variables */
 	bool asks_interrupt; /* the kernel is interrupted by a message */
 };

@@ -172,7 +172,8 @@ class Scenario:
             if body is None and request["method"] == "POST":
                 body = b""
             c = connect(self.service.edge, PATIENCE)
-            c.putrequest(request["method"], self.filled(request["path"]) + ("?" + query if query else ""), skip_accept_encoding=True)
+            c.putrequest(request["method"], self.filled(request["path"]) + ("?" + query if query else ""),
+                         skip_accept_encoding=True)
             for name, value in request["headers"].items():
                 if name not in ("host", "content-length", "transfer-encoding"):
                     c.putheader(name, {TOKEN: self.service.token, "{{ID}}": self.service.id}.get(value, value))
