@@ -10,6 +10,8 @@
 
 #include <json-c/json.h>
 
+#include <json-c/json.h>
+
 #include "base/path.h"
 #include "proto/json.h"
 

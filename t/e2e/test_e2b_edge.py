@@ -81,7 +81,11 @@ def refusals(f):
     equal(f.edge("OPTIONS", "/process.Process/Start", o)[0], 204)
     equal([f.head["Access-Control-" + n] for n in ("Allow-Origin", "Allow-Methods", "Allow-Headers", "Max-Age")],
           ["*", "*", "*", "7200"])
-    equal((f.edge("GET", "/health", o)[0], f.head.get_all("Access-Control-Allow-Origin")), (204, ["*"]))
+    for headers, allowed in (({}, None), ({"Origin": "http://a.test"}, ["*"])):
+        equal((f.edge("GET", "/health", o, **headers)[0], f.head.get_all("Access-Control-Allow-Origin")),
+              (204, allowed))
+        equal((f.edge("GET", "/files", o, **headers)[0], f.head.get_all("Access-Control-Allow-Origin")),
+              (401, allowed))
     equal(f.api("DELETE", "/sandboxes/" + o["sandboxID"])[0], 204)
     equal(f.edge("GET", "/health", o), not_found(o))
 

@@ -30,7 +30,7 @@
 /* the headers of the E2B API, which a request of another API has not */
 #define ABSENT_E2B                                                                                 \
 	.e2b_id = "", .e2b_port = "", .access_token = "", .traffic_token = "",                     \
-	.idempotency_key = "", .authorization = ""
+	.idempotency_key = "", .authorization = "", .origin = ""
 #define MADE_MAX 64
 #define SHAPE "a shape"
 

@@ -424,7 +424,8 @@ hr_e2b_route(
 		else
 			route(api, q, &t, &row, a);
 	}
-	if (kind != OTHER && a->status != 200 && (own || kind == WRONG))
+	if (kind != OTHER && a->status != 200 && (own || kind == WRONG) &&
+	    (*q->origin != '\0' || a->status == 204))
 		hr_buf_adds(&a->head, HR_E2B_CORS);
 	if (kind != OTHER && own && a->status == 200)
 		a->cors = true;
