@@ -91,11 +91,11 @@ EXTRA_DIST += %D%/handrail-fleet.nginx %D%/handrail-fleetd.logrotate \
 	%D%/handrail-site.conf.in %D%/handrail-viewer.conf.in %D%/handrail-mcp.conf.in %D%/handrail-ports.conf.in %D%/handrail-swerex.conf.in %D%/handrail-v1.conf.in %D%/handrail-www.conf.in \
 	%D%/handrail.conf.json.in %D%/handraild.service.in %D%/user/handraild.service.in
 
-dist_doc_DATA = doc/actions.md doc/actions.svg doc/agents.md doc/architecture.md doc/backends.md doc/choose.md doc/clouds.md doc/console.png doc/figures.md doc/files.md doc/fleet.md doc/fleet.openapi.json doc/host.md doc/http.md doc/images.md doc/install.md \
+dist_doc_DATA = doc/actions.md doc/actions.svg doc/agents.md doc/architecture.md doc/backends.md doc/choose.md doc/clouds.md doc/console.png doc/e2b.md doc/figures.md doc/files.md doc/fleet.md doc/fleet.openapi.json doc/host.md doc/http.md doc/images.md doc/install.md \
 	doc/isolation.md doc/kubernetes.md \
 	doc/live.md doc/live.openapi.json doc/operators.md doc/page.md doc/page.png doc/processes.svg doc/programs.md doc/recipe-1000.md doc/shell.md doc/terminal.svg doc/troubleshooting.md doc/tutorial.md
 if HOST
 # a back-end to begin with
 examplesdir = $(docdir)/examples
-dist_examples_SCRIPTS = contrib/handrail-backend-ssh
+dist_examples_SCRIPTS = contrib/e2b-certificate contrib/handrail-backend-ssh
 endif

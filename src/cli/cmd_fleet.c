@@ -118,6 +118,15 @@ show_key(struct hr_buf *b, struct json_object *o)
 	hr_buf_addf(b, "%s\n", hr_json_text_or(o, "key", "-"));
 }
 
+/* Prints the text of the same key that clients of the E2B API accept. */
+static void
+show_e2b_key(struct hr_buf *b, struct json_object *o)
+{
+	const char *digits = strchr(hr_json_text_or(o, "key", ""), '_');
+
+	hr_buf_addf(b, "%s%s\n", digits != NULL ? "e2b" : "-", digits != NULL ? digits : "");
+}
+
 static void
 show_sandboxes(struct hr_buf *b, struct json_object *o)
 {
@@ -176,7 +185,9 @@ make_key(struct cli *c, const struct cli_args *a)
 	o = hr_json_object(NULL, "name", json_object_new_string(a->argv[1]), "sandboxes",
 	    json_object_new_int64(n), "scope", hr_json_maybe(cli_value(a, 'o')), "network",
 	    limit != NULL ? limit : HR_JSON_NONE, NULL);
-	return o != NULL ? call(c, "POST", "/handrail/v1/keys", o, show_key) : cli_no_memory();
+	return o != NULL ? call(c, "POST", "/handrail/v1/keys", o,
+			       cli_value(a, 'e') != NULL ? show_e2b_key : show_key)
+			 : cli_no_memory();
 }
 
 static void
@@ -513,6 +524,7 @@ net(struct cli *c, const struct cli_args *a)
 }
 
 static const struct cli_option keys_options[] = {
+    {'e', "e2b", NULL, "with make: print the key in the form of the E2B API"},
     {'m', "most", "N", "with make: sandboxes at once [no limit]"},
     {'o', "scope", "SCOPE", "with make: read, use or admin [use]"},
     {NETWORK, "network", "FILE", "with make: what the networks of its sandboxes cannot exceed"},

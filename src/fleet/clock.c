@@ -108,8 +108,7 @@ end_one(struct hr_fleet *f, int64_t *ret_due_ms)
 	    row.state == HR_FLEET_RUNNING) {
 		pauses = row.end_pauses && !f->engine->stays;
 		r = hr_fleet_begin(f, &row, pauses ? HR_FLEET_PAUSING : HR_FLEET_STOPPING,
-			pauses ? HR_JOB_PAUSE : HR_JOB_STOP, "its time is over", &moved,
-			&err) == 0
+			pauses ? HR_JOB_PAUSE : HR_JOB_STOP, "its time is over", &moved, &err) == 0
 			? 1
 			: -1;
 	}
@@ -149,7 +148,8 @@ hr_fleet_clock_thread(void *arg)
 		memset(&row, 0, sizeof(row));
 		while ((r = end_one(f, &due_ms)) == 1)
 			due_ms = 0;
-		found = r < 0 ? -1 : find_idle(f, HR_FLEET_RUNNING, f->set.idle_pause_s, &row, &due);
+		found =
+		    r < 0 ? -1 : find_idle(f, HR_FLEET_RUNNING, f->set.idle_pause_s, &row, &due);
 		if (found == 1)
 			r = pause_if_idle(f, &row);
 		else if (found == 0 && (found = find_idle(f, HR_FLEET_PAUSED, f->set.idle_stop_s,

@@ -233,8 +233,8 @@ hr_fleet_lease(struct hr_fleet *f, int64_t key, const char *id, const struct hr_
 	memset(row, 0, sizeof(*row));
 	(void)pthread_mutex_lock(&f->lock);
 	found = f->store->ops->find(f->store, id, row, err);
-	for (i = 0; i < TRIES && !set && found == 1 && row->key == key &&
-		    hr_fleet_has_session(row->state);
+	for (i = 0;
+	     i < TRIES && !set && found == 1 && row->key == key && hr_fleet_has_session(row->state);
 	     i++) {
 		set_term(row, term);
 		if (f->store->ops->lease(f->store, row, &set, err) != 0)

@@ -137,9 +137,9 @@ int hr_fleet_init(struct hr_fleet *f, const struct hr_fleet_settings *set, struc
 
 /* The time that a sandbox may run. */
 struct hr_fleet_term {
-	int64_t ms;    /* from now, or from the next start or resume; 0: it ends now */
+	int64_t ms;    /* duration from now, or from the next start or resume; 0: the end is now */
 	bool lengthen; /* a later end stays */
-	bool pauses;   /* at its end the sandbox is paused, not stopped */
+	bool pauses;   /* the end pauses the sandbox, and does not stop it */
 };
 /* Returns the session's live sandbox, resumed if it is paused, or a new one that is being started,
  * which has that term (NULL: no end).

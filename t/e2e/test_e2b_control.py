@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The control API of E2B on handrail-fleetd: its calls and their errors, times, lists, pauses, and kills of the service."""
+"""The control API of E2B on handrail-fleetd: calls and errors, times, lists, pauses, and kills of the service."""
 
 import calendar
 import contextlib

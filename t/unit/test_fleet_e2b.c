@@ -83,8 +83,7 @@ static const struct {
     {"f.txt", "read", "user", "4102444800", "v1_w2Dxw8bVNHPR8TuD//5utvOS+DjZj+C1QMys1Do1Cjw"},
     {"f.txt", "read", "", "1000000000", "v1_5eD1eBxpxwcmQmBLuUYKdpcjPNIHtWC02XpGW2E0zCw"},
     {"/home/user/f.txt", "read", "user", "", "v1_hePvpiGciNTx5fU4bNjLR/8ic9TgG6wSjn1ct1qUqlE"},
-    {"\xc5\xbelu\xc5\xa5.txt", "read", "", "",
-	"v1_nEQGutMW0CFvMiVjlPoiEkWlgqh4UJaIpQ06tEWgJ2M"},
+    {"\xc5\xbelu\xc5\xa5.txt", "read", "", "", "v1_nEQGutMW0CFvMiVjlPoiEkWlgqh4UJaIpQ06tEWgJ2M"},
     {"w.txt", "write", "", "", "v1_Da1FpnyOyML1KMKs5Y212YybxW98Bz4jLzaMaddCwHw"},
 };
 
@@ -179,8 +178,7 @@ START_TEST(templates_are_names_of_images)
 	ck_assert_ptr_nonnull(hr_e2b_template_wrong("a b=c"));
 	ck_assert_ptr_nonnull(hr_e2b_template_wrong("a=b;user=-x"));
 	ck_assert_ptr_nonnull(hr_e2b_template_wrong("a=b;workdir=x"));
-	ck_assert_ptr_nonnull(
-	    hr_e2b_template_wrong("a=b;user=0123456789012345678901234567890123"));
+	ck_assert_ptr_nonnull(hr_e2b_template_wrong("a=b;user=0123456789012345678901234567890123"));
 }
 END_TEST
 

@@ -15,12 +15,12 @@ struct hr_fleet_api {
 	const char *domain;     /* suffix of names like PORT-ID.DOMAIN; NULL: none */
 	bool wakes;             /* true: requests without a key of the sandbox resume it, too */
 	bool by_name;           /* true: answers give "ID.DOMAIN" instead of ".../ID" */
-	const char *registry_prefix;      /* "": none */
-	struct hr_fleet_builds *builds;   /* NULL: images are not built here */
-	struct hr_fleet_console *console; /* NULL: there is no console */
-	const struct hr_fleet_options *options; /* those of the engine */
+	const char *registry_prefix;            /* "": none */
+	struct hr_fleet_builds *builds;         /* NULL: images are not built here */
+	struct hr_fleet_console *console;       /* NULL: there is no console */
+	const struct hr_fleet_options *options; /* options of the engine */
 	const char *kind;                       /* back-end of the sandboxes */
-	const struct hr_strv *templates;        /* of the E2B API: values of --e2b-template */
+	const struct hr_strv *templates;        /* values of --e2b-template */
 	int64_t most_hours; /* longest time that a client of the E2B API may ask for */
 	const char
 	    *listen; /* address of the service's own nginx; NULL: an existing nginx is used */
@@ -69,7 +69,7 @@ struct hr_fleet_answer {
 	bool own_origin;                   /* the target is a program at a host name of its own */
 	char cookie[HR_SIGNIN_COOKIE_MAX]; /* value of Set-Cookie; "": none */
 	char prefix[HR_FLEET_ID + 1]; /* part of a route's path that names the sandbox, "/ID" */
-	char server_key[129]; /* the sandbox's key, which replaces the session key on a route */
+	char server_key[129];  /* the sandbox's key, which replaces the session key on a route */
 	char e2b[HR_FLEET_ID]; /* id of the sandbox on a route of the E2B API */
 	bool cors;             /* pages of other origins may read the answer */
 };

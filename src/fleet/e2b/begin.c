@@ -15,8 +15,7 @@ hr_e2b_begin(const struct hr_fleet_row *row, struct hr_err *err)
 	HR_PUT struct json_object *body = NULL;
 	struct json_object *e2b = hr_e2b_of(row, &request);
 	HR_CLEAN(hr_rest_clean) struct hr_rest *r = NULL;
-	struct hr_rest_call call = {
-	    .method = "POST", .path = "/handrail/e2b/init", .raw = true};
+	struct hr_rest_call call = {.method = "POST", .path = "/handrail/e2b/init", .raw = true};
 
 	if (e2b == NULL)
 		return 0;

@@ -1,4 +1,5 @@
-/* Serves the control API of E2B (doc/e2b.md): its routes, and the form that all its answers have. */
+/* Serves the control API of E2B (doc/e2b.md): its routes, and the form that all its answers have.
+ */
 #include "config.h"
 
 #include "fleet/e2b/e2b.h"
@@ -64,10 +65,8 @@ static const struct {
     {"/secrets**", "no secrets of clients; pass variables with envs at the create"},
     {"/templates", "no builds of templates; its operator names images with --e2b-template"},
     {"/templates/tags**", "no tags of templates"},
-    {"/v2/templates**",
-	"no builds of templates; its operator names images with --e2b-template"},
-    {"/v3/templates**",
-	"no builds of templates; its operator names images with --e2b-template"},
+    {"/v2/templates**", "no builds of templates; its operator names images with --e2b-template"},
+    {"/v3/templates**", "no builds of templates; its operator names images with --e2b-template"},
 };
 
 /* Matches a path with a pattern. Fills `segment` with the decoded one that "*" stands for; a
@@ -168,8 +167,8 @@ convert(struct hr_fleet_answer *a)
 
 	if (a->status < 400 || strncmp(hr_buf_str(&a->body), before, strlen(before)) != 0)
 		return;
-	hr_buf_addf(&b, "{\"code\":%d,\"message\":%s", a->status,
-	    hr_buf_str(&a->body) + strlen(before));
+	hr_buf_addf(
+	    &b, "{\"code\":%d,\"message\":%s", a->status, hr_buf_str(&a->body) + strlen(before));
 	hr_buf_reset(&a->body);
 	hr_buf_adds(&a->body, hr_buf_str(&b));
 	if (a->status == 429 && a->retry_after_s >= FOR_LONG_S) {

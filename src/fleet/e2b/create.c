@@ -54,14 +54,12 @@ check_types(const struct hr_fleet_call *c)
 	for (i = 0; i < sizeof(types) / sizeof(*types); i++) {
 		v = hr_json_at(c->body, types[i].name);
 		if (v != NULL && hr_json_type(v) != types[i].type)
-			return hr_e2b_say(
-			    c->a, 400, "%s must be %s", types[i].name, types[i].says);
+			return hr_e2b_say(c->a, 400, "%s must be %s", types[i].name, types[i].says);
 	}
 	for (i = 2; i < 4; i++) {
 		v = hr_json_at(c->body, types[i].name);
 		if (v != NULL && !hr_json_all_strings(v))
-			return hr_e2b_say(
-			    c->a, 400, "%s must be %s", types[i].name, types[i].says);
+			return hr_e2b_say(c->a, 400, "%s must be %s", types[i].name, types[i].says);
 	}
 	return 0;
 }
@@ -167,8 +165,8 @@ copy_rules(struct json_object *from, bool closed, struct json_object **ret)
 {
 	static const char *const members[] = {
 	    "allowOut", "denyOut", "dnsServers", "rules", "egressProxy"};
-	struct json_object *o = hr_json_object(
-	    NULL, "allowInternetAccess", json_object_new_boolean(!closed), NULL);
+	struct json_object *o =
+	    hr_json_object(NULL, "allowInternetAccess", json_object_new_boolean(!closed), NULL);
 	struct json_object *v, *list;
 	bool bad = o == NULL;
 	size_t i, j;
@@ -212,8 +210,7 @@ asks_for_rules(struct json_object *from)
 }
 
 int
-hr_e2b_read_network(
-    struct hr_fleet_call *c, struct json_object *from, struct json_object **ret)
+hr_e2b_read_network(struct hr_fleet_call *c, struct json_object *from, struct json_object **ret)
 {
 	struct json_object *access = hr_json_at(c->body, "allow_internet_access");
 	bool closed = denies_all(hr_json_at(from, "denyOut")) ||
@@ -248,8 +245,8 @@ check_rest(const struct hr_fleet_call *c)
 		    !hr_json_true_at(c->body, "autoPauseMemory");
 
 	if (hr_json_count(hr_json_at(c->body, "volumeMounts")) > 0)
-		return hr_e2b_say(c->a, 400,
-		    "this service has no volumes: upload files after the create");
+		return hr_e2b_say(
+		    c->a, 400, "this service has no volumes: upload files after the create");
 	if (hr_json_at(c->body, "iam") != NULL)
 		return hr_e2b_say(c->a, 400, "this service issues no identity tokens");
 	if (hr_json_at(c->body, "mcp") != NULL)
@@ -326,6 +323,7 @@ static struct json_object *
 make_request(const struct hr_fleet_call *c, const struct hr_e2b_template *t, const char *session,
     struct json_object *network)
 {
+	static const char *const plugins[] = {"--plugins", "jupyter", NULL};
 	struct json_object *asked = hr_json_at(c->body, "network");
 	struct json_object *open = hr_json_at(asked, "allowPublicTraffic");
 	struct json_object *access = hr_json_at(c->body, "allow_internet_access");
@@ -338,16 +336,15 @@ make_request(const struct hr_fleet_call *c, const struct hr_e2b_template *t, con
 	    maybe(t->user), "workdir", maybe(t->workdir), "root", maybe(docker ? "" : t->image),
 	    "metadata", copy_or_empty(c->body, "metadata"), "env",
 	    copy_or_empty(c->body, "envVars"), "sum", json_object_new_string(sum), "autoResume",
-	    json_object_new_boolean(
-		hr_json_true_at(hr_json_at(c->body, "autoResume"), "enabled")),
+	    json_object_new_boolean(hr_json_true_at(hr_json_at(c->body, "autoResume"), "enabled")),
 	    "public",
-	    json_object_new_boolean(
-		open == NULL || hr_json_true_at(asked, "allowPublicTraffic")),
+	    json_object_new_boolean(open == NULL || hr_json_true_at(asked, "allowPublicTraffic")),
 	    "network", asked != NULL ? json_object_get(asked) : HR_JSON_NONE, "internet",
 	    access != NULL ? json_object_get(access) : HR_JSON_NONE, NULL);
-	return hr_json_object(NULL, "session_id", json_object_new_string(session), "image",
-	    maybe(docker ? t->image : ""), "network", network != NULL ? network : HR_JSON_NONE,
-	    "e2b", e2b, NULL);
+	/* the code interpreter is part of a plugin, which starts at its first use */
+	return hr_json_object(NULL, "session_id", json_object_new_string(session), "command",
+	    hr_json_list(NULL, plugins), "image", maybe(docker ? t->image : ""), "network",
+	    network != NULL ? network : HR_JSON_NONE, "e2b", e2b, NULL);
 }
 
 /* Starts the sandbox, and waits until it runs. */
@@ -369,8 +366,8 @@ start(struct hr_fleet_call *c, struct json_object *request, const char *session,
 		(void)hr_e2b_say(c->a, 400, "the body has no JSON form");
 		return;
 	}
-	r = hr_fleet_start(f, &c->key, session, hr_buf_str(&text),
-	    hr_fleet_request_factor(request), shape, &term, &row, &err);
+	r = hr_fleet_start(f, &c->key, session, hr_buf_str(&text), hr_fleet_request_factor(request),
+	    shape, &term, &row, &err);
 	if (r == HR_FLEET_OK && *c->q->idempotency_key != '\0') {
 		digest_body(c->q, sum);
 		if (strcmp(hr_json_text_or(hr_e2b_of(&row, &kept), "sum", ""), sum) != 0) {

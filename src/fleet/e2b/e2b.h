@@ -14,7 +14,7 @@
 #define HR_E2B_TRAFFIC_TOKEN 45
 /* any page may use these APIs: their secrets are in no cookie */
 #define HR_E2B_CORS                                                                                \
-	"Access-Control-Allow-Origin: *\r\nAccess-Control-Allow-Methods: *\r\n"                     \
+	"Access-Control-Allow-Origin: *\r\nAccess-Control-Allow-Methods: *\r\n"                    \
 	"Access-Control-Allow-Headers: *\r\nAccess-Control-Max-Age: 7200\r\n"
 
 /* ---- text.c: what needs no fleet ---- */
@@ -50,12 +50,12 @@ int hr_e2b_say(struct hr_fleet_answer *a, int status, const char *format, ...)
 /* Decodes row->request. Returns its member "e2b", borrowed from *ret, or NULL if it has none. */
 struct json_object *hr_e2b_of(const struct hr_fleet_row *row, struct json_object **ret);
 /* Appends a Sandbox, a SandboxDetail or a ListedSandbox. */
-void hr_e2b_put_sandbox(
-    struct hr_buf *b, const struct hr_fleet_call *c, const struct hr_fleet_row *row);
-void hr_e2b_put_listed(struct hr_buf *b, const struct hr_fleet_call *c,
-    const struct hr_fleet_row *row, bool detail);
-void hr_e2b_limits(
-    const struct hr_fleet_api *api, int64_t factor, int64_t *ret_cpus, int64_t *ret_mb);
+void
+hr_e2b_put_sandbox(struct hr_buf *b, const struct hr_fleet_call *c, const struct hr_fleet_row *row);
+void hr_e2b_put_listed(
+    struct hr_buf *b, const struct hr_fleet_call *c, const struct hr_fleet_row *row, bool detail);
+void
+hr_e2b_limits(const struct hr_fleet_api *api, int64_t factor, int64_t *ret_cpus, int64_t *ret_mb);
 bool hr_e2b_is_paused(const struct hr_fleet_row *row);
 
 /* ---- templates ---- */
@@ -66,8 +66,7 @@ struct hr_e2b_template {
 	char user[33], workdir[256];
 };
 /* Finds a template by "name", "name:default" or "name:latest". Returns false if there is none. */
-bool hr_e2b_template(
-    const struct hr_fleet_api *api, const char *name, struct hr_e2b_template *ret);
+bool hr_e2b_template(const struct hr_fleet_api *api, const char *name, struct hr_e2b_template *ret);
 /* Checks an option "NAME=IMAGE[;user=NAME][;workdir=DIR]". Returns the error text, or NULL. */
 const char *hr_e2b_template_wrong(const char *option);
 
@@ -87,8 +86,8 @@ hr_fleet_call_fn hr_e2b_create_v1, hr_e2b_create_v2, hr_e2b_get, hr_e2b_kill, hr
 int64_t hr_e2b_read_timeout(struct hr_fleet_call *c, int64_t otherwise, int64_t least);
 /* Makes the network object of a request's rules. Returns 0 with *ret (NULL: none are asked for), or
  * -1 after it has answered. */
-int hr_e2b_read_network(
-    struct hr_fleet_call *c, struct json_object *from, struct json_object **ret);
+int
+hr_e2b_read_network(struct hr_fleet_call *c, struct json_object *from, struct json_object **ret);
 
 /* ---- for the rest of the fleet ---- */
 

@@ -106,8 +106,7 @@ by_name(const struct hr_fleet_api *api, const char *host, struct target *t)
 	size_t n = api->domain != NULL ? strlen(api->domain) : 0, len;
 
 	if (n == 0 || dash == NULL || dot == NULL || dot < dash ||
-	    strncasecmp(dot + 1, api->domain, n) != 0 ||
-	    (dot[1 + n] != '\0' && dot[1 + n] != ':'))
+	    strncasecmp(dot + 1, api->domain, n) != 0 || (dot[1 + n] != '\0' && dot[1 + n] != ':'))
 		return OTHER;
 	t->port = port_of(host, (size_t)(dash - host));
 	len = strcspn(dash + 1, "-.");
@@ -185,7 +184,7 @@ by_signature(const struct hr_fleet_api *api, const struct hr_fleet_request *q, s
     struct hr_fleet_answer *a)
 {
 	struct hr_fleet *f = api->fleet;
-	HR_CLEAN(signed_done) struct signed_file s;
+	HR_CLEAN(signed_done) struct signed_file s = {.operation = NULL};
 	struct search search = {.s = &s};
 	struct hr_fleet_place turn;
 	struct hr_err err = {0};
@@ -240,18 +239,18 @@ find_target(const struct hr_fleet_api *api, const struct hr_fleet_request *q, st
 
 /* Returns 0, or -1 after it has answered. */
 static int
-check_file(const struct hr_fleet_request *q, const struct hr_fleet_row *row,
-    struct hr_fleet_answer *a)
+check_file(
+    const struct hr_fleet_request *q, const struct hr_fleet_row *row, struct hr_fleet_answer *a)
 {
-	HR_CLEAN(signed_done) struct signed_file s;
+	HR_CLEAN(signed_done) struct signed_file s = {.operation = NULL};
 	const char *expiry;
 	char *end;
 
 	if (*q->access_token != '\0')
 		return hr_e2b_same(q->access_token, row->session_key)
 			   ? 0
-			   : hr_e2b_say(a, 401,
-				 "access token present in header but does not match");
+			   : hr_e2b_say(
+				 a, 401, "access token present in header but does not match");
 	read_signed(q, &s);
 	expiry = hr_buf_str(&s.expiry);
 	if (s.signature.len == 0)
@@ -266,8 +265,8 @@ check_file(const struct hr_fleet_request *q, const struct hr_fleet_row *row,
 }
 
 static int
-check_token(const struct hr_fleet_request *q, const struct hr_fleet_row *row,
-    struct hr_fleet_answer *a)
+check_token(
+    const struct hr_fleet_request *q, const struct hr_fleet_row *row, struct hr_fleet_answer *a)
 {
 	if (hr_e2b_same(q->access_token, row->session_key))
 		return 0;
@@ -411,22 +410,25 @@ hr_e2b_route(
 		a->status = 204;
 	} else if (kind == NAMED) {
 		r = hr_fleet_look(api->fleet, t.id, &row, &err);
-		/* a program's host name means the same in all APIs, but for sandboxes of this one */
+		/* a program's host name means the same in all APIs, but for sandboxes of this one
+		 */
 		if (!own && *q->e2b_id == '\0' &&
 		    (row.request == NULL || strstr(row.request, "\"e2b\":{") == NULL))
 			return false;
 		if (r == HR_FLEET_BROKEN)
 			hr_fleet_refuse(a, r, &row, &err);
 		else if (r == HR_FLEET_NOT_FOUND || !hr_fleet_has_session(row.state))
-			say_gone(a, row.id[0] != '\0' ? row.id
-				: *q->e2b_id != '\0' ? q->e2b_id
-						     : t.id);
+			say_gone(a, row.id[0] != '\0'    ? row.id
+				    : *q->e2b_id != '\0' ? q->e2b_id
+							 : t.id);
 		else
 			route(api, q, &t, &row, a);
 	}
 	if (kind != OTHER && a->status != 200 && (own || kind == WRONG) &&
 	    (*q->origin != '\0' || a->status == 204))
 		hr_buf_adds(&a->head, HR_E2B_CORS);
+	if (kind != OTHER && strcmp(a->type, "application/json") == 0)
+		a->type = "application/json; charset=utf-8";
 	if (kind != OTHER && own && a->status == 200)
 		a->cors = true;
 	return kind != OTHER;

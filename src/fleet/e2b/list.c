@@ -81,8 +81,7 @@ is_chosen(const struct choice *q, const struct hr_fleet_row *row)
 	if (*q->template != '\0' &&
 	    strcmp(hr_json_text_or(e2b, "template", "base"), q->template) != 0)
 		return false;
-	return hr_e2b_metadata(
-	    q->metadata, q->metadata_len, has_pair, hr_json_at(e2b, "metadata"));
+	return hr_e2b_metadata(q->metadata, q->metadata_len, has_pair, hr_json_at(e2b, "metadata"));
 }
 
 /* Returns true if the row comes after the one that the token names, in the order of the list. */
@@ -111,8 +110,8 @@ put_rows(struct hr_fleet_call *c, const struct choice *q, const struct rows *r)
 		if (!follows(q, row) || !is_chosen(q, row))
 			continue;
 		if (put == q->limit) {
-			hr_buf_addf(&c->a->head, "X-Next-Token: %" PRId64 "-%s\r\n",
-			    last->created, last->id);
+			hr_buf_addf(&c->a->head, "X-Next-Token: %" PRId64 "-%s\r\n", last->created,
+			    last->id);
 			break;
 		}
 		if (put++ > 0)
@@ -265,11 +264,8 @@ hr_e2b_list_v2(struct hr_fleet_call *c)
 void
 hr_e2b_list_v1(struct hr_fleet_call *c)
 {
-	struct choice q = {.running = true,
-	    .after = -1,
-	    .template = "",
-	    .token_id = "",
-	    .limit = SIZE_MAX};
+	struct choice q = {
+	    .running = true, .after = -1, .template = "", .token_id = "", .limit = SIZE_MAX};
 
 	if (read_metadata(c, &q) == 0)
 		list(c, &q);

@@ -95,8 +95,7 @@ put_domain(struct hr_buf *b, const struct hr_fleet_call *c)
 }
 
 void
-hr_e2b_put_sandbox(
-    struct hr_buf *b, const struct hr_fleet_call *c, const struct hr_fleet_row *row)
+hr_e2b_put_sandbox(struct hr_buf *b, const struct hr_fleet_call *c, const struct hr_fleet_row *row)
 {
 	HR_PUT struct json_object *request = NULL;
 	struct json_object *e2b = hr_e2b_of(row, &request);
@@ -143,8 +142,8 @@ put_detail(struct hr_buf *b, const struct hr_fleet_call *c, const struct hr_flee
 }
 
 void
-hr_e2b_put_listed(struct hr_buf *b, const struct hr_fleet_call *c, const struct hr_fleet_row *row,
-    bool detail)
+hr_e2b_put_listed(
+    struct hr_buf *b, const struct hr_fleet_call *c, const struct hr_fleet_row *row, bool detail)
 {
 	HR_PUT struct json_object *request = NULL;
 	struct json_object *e2b = hr_e2b_of(row, &request);

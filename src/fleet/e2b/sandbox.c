@@ -23,8 +23,8 @@
 static int
 unknown(const struct hr_fleet_call *c)
 {
-	return hr_e2b_say(c->a, 404,
-	    "sandbox \"%.64s\" doesn't exist or you don't have access to it", c->rest);
+	return hr_e2b_say(
+	    c->a, 404, "sandbox \"%.64s\" doesn't exist or you don't have access to it", c->rest);
 }
 
 /* Finds the sandbox. One that starts is not known to its client yet. Returns 0, or -1 after it has
@@ -254,9 +254,9 @@ hr_e2b_network(struct hr_fleet_call *c)
 		network = hr_json_object(
 		    &err, "allowInternetAccess", json_object_new_boolean(true), NULL);
 	hr_fleet_row_done(&row);
-	r = network == NULL ? HR_FLEET_BROKEN
-			    : hr_fleet_network_set(
-				  c->api->fleet, c->key.id, c->rest, network, &row, &err);
+	r = network == NULL
+		? HR_FLEET_BROKEN
+		: hr_fleet_network_set(c->api->fleet, c->key.id, c->rest, network, &row, &err);
 	if (r == HR_FLEET_OK)
 		c->a->status = 204;
 	else
@@ -266,7 +266,8 @@ hr_e2b_network(struct hr_fleet_call *c)
 /* ---- metrics ---- */
 
 /* A sample is taken when a client asks for it, and at most every SAMPLE_S seconds, so that nothing
- * wakes a sandbox that nobody watches. The latest samples of all sandboxes are kept, for an hour. */
+ * wakes a sandbox that nobody watches. The latest samples of all sandboxes are kept, for an hour.
+ */
 #define SAMPLE_S 5
 #define KEPT_S 3600
 #define SAMPLES 2048
@@ -311,8 +312,7 @@ take_sample(const struct hr_fleet_row *row)
 	struct sample s = {.at = (int64_t)time(NULL)};
 	size_t i;
 
-	if (r == NULL ||
-	    hr_rest_header(r, "X-Session-API-Key", row->server_key, true, NULL) != 0 ||
+	if (r == NULL || hr_rest_header(r, "X-Session-API-Key", row->server_key, true, NULL) != 0 ||
 	    hr_rest_get(r, "/handrail/e2b/metrics", &o, NULL) != 0 || o == NULL)
 		return;
 	(void)snprintf(s.id, sizeof(s.id), "%s", row->id);

@@ -1,4 +1,5 @@
-/* Implements the parts of hr_e2b that need no fleet: texts of queries, paths, keys and signatures. */
+/* Implements the parts of hr_e2b that need no fleet: texts of queries, paths, keys and signatures.
+ */
 #include "config.h"
 
 #include "fleet/e2b/e2b.h"
@@ -160,8 +161,8 @@ hr_e2b_leads_out(const char *path)
 bool
 hr_e2b_is_closed(const char *path)
 {
-	static const char *const closed[] = {"init", "freeze", "unfreeze", "collapse", "fsfreeze",
-	    "fsthaw", "upgrade"};
+	static const char *const closed[] = {
+	    "init", "freeze", "unfreeze", "collapse", "fsfreeze", "fsthaw", "upgrade"};
 	HR_BUF(b, 1u << 16);
 	const char *p;
 	size_t i, n;

@@ -158,12 +158,12 @@ first_number(void *arg, sqlite3_stmt *st)
 	*(int64_t *)arg = sqlite3_column_int64(st, 0);
 }
 
-static const char from_3[] = "ALTER TABLE sandboxes ADD COLUMN " ENDS
-			     ";ALTER TABLE sandboxes ADD COLUMN " LIFE
-			     ";ALTER TABLE sandboxes ADD COLUMN " END_PAUSES ";" ENDING
-			     "PRAGMA user_version = " NUMBER(STORE_VERSION);
+static const char from_3[] =
+    "ALTER TABLE sandboxes ADD COLUMN " ENDS ";ALTER TABLE sandboxes ADD COLUMN " LIFE
+    ";ALTER TABLE sandboxes ADD COLUMN " END_PAUSES ";" ENDING
+    "PRAGMA user_version = " NUMBER(STORE_VERSION);
 
-/* Creates all tables, or those of an earlier version anew, in one transaction. */
+/* Creates all tables, or changes those of an earlier version, in one transaction. */
 static int
 make_tables(struct hr_sqlite *s, const char *sql, struct hr_err *err)
 {

@@ -57,8 +57,8 @@ int hr_sqlite_least_active(struct hr_store *base, enum hr_fleet_state state,
     char ret_id[HR_FLEET_ID], int64_t *ret_active, struct hr_err *err);
 int hr_sqlite_lease(
     struct hr_store *base, const struct hr_fleet_row *row, bool *ret_set, struct hr_err *err);
-int hr_sqlite_first_end(struct hr_store *base, char ret_id[HR_FLEET_ID], int64_t *ret_ends_ms,
-    struct hr_err *err);
+int hr_sqlite_first_end(
+    struct hr_store *base, char ret_id[HR_FLEET_ID], int64_t *ret_ends_ms, struct hr_err *err);
 int hr_sqlite_forget(struct hr_store *base, int64_t before, struct hr_err *err);
 int hr_sqlite_pooled(struct hr_store *base, const char *shape, int64_t ret[2],
     char ret_warm[HR_FLEET_ID], struct hr_err *err);

@@ -282,7 +282,8 @@ move(struct hr_sqlite *s, const struct hr_fleet_row *row, enum hr_fleet_state fr
 		"UPDATE sandboxes SET state = ?2, reason = ?3, active = ?5, resumed = resumed + "
 		"(?2 = 4), ends = CASE WHEN life = 0 THEN 0 WHEN ?2 = 3 THEN min(ends, ?11)"
 		" WHEN ?2 <> 1 THEN ends WHEN ?4 = 2 THEN max(ends, ?11 + " RESPITE_MS
-		") ELSE ?11 + life END WHERE id = ?1 AND state = ?4 AND key = ?6 AND session_key = ?7"
+		") ELSE ?11 + life END WHERE id = ?1 AND state = ?4 AND key = ?6 AND session_key = "
+		"?7"
 		" AND resumed = ?10"
 		" AND (?8 = 0 OR active <= ?9)",
 		"sisiiisiiii", row->id, (int64_t)to, reason, (int64_t)from, (int64_t)time(NULL),
@@ -391,8 +392,8 @@ hr_sqlite_least_active(struct hr_store *base, enum hr_fleet_state state, char re
 }
 
 int
-hr_sqlite_first_end(struct hr_store *base, char ret_id[HR_FLEET_ID], int64_t *ret_ends_ms,
-    struct hr_err *err)
+hr_sqlite_first_end(
+    struct hr_store *base, char ret_id[HR_FLEET_ID], int64_t *ret_ends_ms, struct hr_err *err)
 {
 	struct least l = {.active = 0};
 	int n = hr_sqlite_rows(of(base), err, read_least, &l,

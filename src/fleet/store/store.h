@@ -87,7 +87,7 @@ struct hr_fleet_row {
 	/* Wall time in ms at which a running sandbox ends (0: never), and the ms from each start
 	 * or resume to that time (0: no end). Only hr_fleet_lease() sets them. */
 	int64_t ends_ms, life_ms;
-	bool end_pauses; /* at its end the sandbox is paused, not stopped */
+	bool end_pauses; /* the end pauses the sandbox, and does not stop it */
 };
 void hr_fleet_row_done(struct hr_fleet_row *r);
 /* Copies the address, server_key and ports of `at`. */
@@ -222,8 +222,8 @@ struct hr_store_ops {
 	int (*lease)(
 	    struct hr_store *s, const struct hr_fleet_row *row, bool *ret_set, struct hr_err *err);
 	/* Returns 1 with the running sandbox that ends first, or 0 if none has an end. */
-	int (*first_end)(struct hr_store *s, char ret_id[HR_FLEET_ID], int64_t *ret_ends_ms,
-	    struct hr_err *err);
+	int (*first_end)(
+	    struct hr_store *s, char ret_id[HR_FLEET_ID], int64_t *ret_ends_ms, struct hr_err *err);
 
 	/* ---- only for stores that several processes may serve; otherwise NULL ---- */
 

@@ -109,6 +109,12 @@ create_user(const char *name, long long uid, const char *etc, struct hr_err *err
 	struct hr_err cause = {0};
 	int status;
 
+	if (hr_newaccount_has_group(name) && getgrnam(name) == NULL) {
+		argv[6] = "-U";
+		argv[7] = "-l"; /* a file less to write */
+	} else if (hr_newaccount_has_group(name)) {
+		argv[7] = name;
+	}
 	if (append_sudoer(etc, err) < 0)
 		return -1;
 	status = hr_newaccount_add(etc, "/home", name, (uid_t)uid, &cause);

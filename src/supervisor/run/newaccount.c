@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -63,13 +64,18 @@ add_member(struct hr_buf *ret, const char *text, const char *name)
 	return true;
 }
 
+struct owner {
+	uid_t uid;
+	gid_t gid;
+};
+
 static int
 own(int dirfd, const char *name, const struct stat *st, void *arg)
 {
-	const uid_t *uid = arg;
+	const struct owner *o = arg;
 
 	(void)st;
-	return fchownat(dirfd, name, *uid, 0, AT_SYMLINK_NOFOLLOW);
+	return fchownat(dirfd, name, o->uid, o->gid, AT_SYMLINK_NOFOLLOW);
 }
 
 /* Copies a directory that has only files of mode 0644, as "skel" has, which takes less time than
@@ -95,7 +101,7 @@ copy_plain(const char *from, const char *to)
 /* Makes the home directory with the files of "skel", if that exists; whole, since this process may
  * be killed. A directory that is there stays as it is: it may be a volume of the host's. */
 static int
-make_home(const char *etc, const char *home, uid_t uid, struct hr_err *err)
+make_home(const char *etc, const char *home, struct owner o, struct hr_err *err)
 {
 	HR_FREE char *skel = hr_path_join(etc, "skel");
 	HR_FREE char *fresh = NULL;
@@ -119,7 +125,7 @@ make_home(const char *etc, const char *home, uid_t uid, struct hr_err *err)
 		status = hr_spawn_wait(argv, said, sizeof(said), err);
 	if (status != 0)
 		return status < 0 ? -1 : hr_err_set(err, HR_E_SYS, "copy %s: %s", skel, said);
-	return hr_path_walk(fresh, own, &uid, NULL) == 0 && rename(fresh, home) == 0
+	return hr_path_walk(fresh, own, &o, NULL) == 0 && rename(fresh, home) == 0
 		   ? 0
 		   : hr_err_sys(err, errno, "make %s", home);
 }
@@ -137,6 +143,12 @@ is_plain(const char *name)
 	return *p == '\0';
 }
 
+bool
+hr_newaccount_has_group(const char *name)
+{
+	return strcmp(name, "user") == 0;
+}
+
 int
 hr_newaccount_add(
     const char *etc, const char *homes, const char *name, uid_t uid, struct hr_err *err)
@@ -145,6 +157,7 @@ hr_newaccount_add(
 	HR_BUF(accounts, FILE_MAX);
 	HR_BUF(groups, FILE_MAX);
 	HR_BUF(more, FILE_MAX);
+	struct owner o = {uid, 0};
 
 	if (home == NULL)
 		return hr_err_nomem(err);
@@ -152,11 +165,20 @@ hr_newaccount_add(
 	    !is_missing(etc, "gshadow") || read_in(etc, "passwd", &accounts) < 0 ||
 	    read_in(etc, "group", &groups) < 0 || !add_member(&more, hr_buf_str(&groups), name))
 		return 0;
+	if (hr_newaccount_has_group(name)) {
+		if (getgrgid((gid_t)uid) != NULL || getgrnam(name) != NULL)
+			return 0;
+		o.gid = (gid_t)uid;
+		if (more.len > 0 && more.p[more.len - 1] != '\n')
+			hr_buf_addc(&more, '\n');
+		hr_buf_addf(&more, "%s:x:%lu:\n", name, (unsigned long)uid);
+	}
 	if (accounts.len > 0 && accounts.p[accounts.len - 1] != '\n')
 		hr_buf_addc(&accounts, '\n');
 	/* no password fits "!" */
-	hr_buf_addf(&accounts, "%s:!:%lu:0::%s:/bin/bash\n", name, (unsigned long)uid, home);
-	return make_home(etc, home, uid, err) < 0 || write_in(etc, "group", &more, err) < 0 ||
+	hr_buf_addf(&accounts, "%s:!:%lu:%lu::%s:/bin/bash\n", name, (unsigned long)uid,
+	    (unsigned long)o.gid, home);
+	return make_home(etc, home, o, err) < 0 || write_in(etc, "group", &more, err) < 0 ||
 		       write_in(etc, "passwd", &accounts, err) < 0
 		   ? -1
 		   : 1;

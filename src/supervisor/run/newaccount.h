@@ -2,9 +2,14 @@
 #ifndef HR_SUPERVISOR_RUN_NEWACCOUNT_H
 #define HR_SUPERVISOR_RUN_NEWACCOUNT_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/err.h"
+
+/* Returns true if the account has a group of its own, and not that of root: for the name `user`, as
+ * in the templates of E2B. */
+bool hr_newaccount_has_group(const char *name);
 
 /* Adds an account as does `useradd -rm -d HOMES/NAME -s /bin/bash -g root -G sudo -u UID NAME`.
  * `name` is one that hr_identity_name_ok() accepts. Returns 1; 0 where the caller is not root, or
