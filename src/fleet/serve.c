@@ -117,7 +117,9 @@ reply(const FCGX_Request *fcgi, const struct hr_fleet_request *q, const struct h
 	/* nginx's auth request knows three answers; @handrail_fleet_refused sends the text */
 	int status = q->route == HR_FLEET_ROUTE_ASK && a->status != 200 ? 403 : a->status;
 
-	(void)FCGX_FPrintF(fcgi->out, "Status: %d\r\nContent-Type: %s\r\n", status, a->type);
+	(void)FCGX_FPrintF(fcgi->out, "Status: %d\r\n", status);
+	if (status != 204)
+		(void)FCGX_FPrintF(fcgi->out, "Content-Type: %s\r\n", a->type);
 	if (a->retry_after_s > 0)
 		(void)FCGX_FPrintF(fcgi->out, "Retry-After: %d\r\n", a->retry_after_s);
 	if (a->stream != NULL)
