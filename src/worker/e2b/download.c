@@ -377,9 +377,10 @@ is_readable(int *fd, struct stat *st)
 static void
 send(struct hr_e2b_call *c, const char *path)
 {
-	HR_CLOSE int fd = hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, false);
 	enum encoding encoding =
 	    choose(hr_e2b_header(c, "ACCEPT_ENCODING"), c->r->range[0] != '\0');
+	HR_CLOSE int fd = hr_e2b_keep_out(c,
+	    hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, false), false);
 	HR_BUF(disposition, HR_E2B_PATH_MAX * 3);
 	HR_BUF(why, 256);
 	struct stat st;

@@ -235,7 +235,7 @@ entry_open(struct entry *e, const char *path)
 
 /* Opens the entry itself. Returns -1 with errno, EACCES for one that must not be changed. */
 static int
-entry_check(const struct entry *e)
+entry_check(const struct call *k, const struct entry *e)
 {
 	HR_CLOSE int fd = -1;
 
@@ -244,6 +244,7 @@ entry_check(const struct entry *e)
 		return -1;
 	}
 	fd = hr_reach_check(openat(e->dir, e->leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+	fd = hr_e2b_keep_out(k->c, fd, true);
 	if (fd < 0)
 		return -1;
 	if (hr_reach_leads_to_hidden(fd)) {
@@ -294,7 +295,7 @@ do_move(struct call *k)
 	to.dir = parent != NULL ? hr_e2b_mkdirs(k->c, parent, &to.shells, &why) : -1;
 	if (to.dir < 0)
 		return hr_connect_fail(&k->error, HR_CONNECT_INTERNAL, "%s", hr_buf_str(&why));
-	if (entry_open(&from, hr_buf_str(&k->path)) < 0 || entry_check(&from) < 0)
+	if (entry_open(&from, hr_buf_str(&k->path)) < 0 || entry_check(k, &from) < 0)
 		sys = errno;
 	else if (to.leaf[0] == '\0')
 		sys = EEXIST;
@@ -323,7 +324,7 @@ do_remove(struct call *k)
 	HR_BUF(way, HR_E2B_PATH_MAX);
 	int sys = 0;
 
-	if (entry_open(&e, path) < 0 || entry_check(&e) < 0 ||
+	if (entry_open(&e, path) < 0 || entry_check(k, &e) < 0 ||
 	    (e.shells && hr_reach_enter(&own) < 0)) {
 		sys = errno;
 	} else {

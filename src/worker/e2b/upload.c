@@ -192,6 +192,37 @@ fail_again(struct upload *u)
 	return fail(u, 400, "%s", hr_buf_str(&text));
 }
 
+/* Opens the file in its directory `dir`. A link that the sandbox's user may have made is followed with
+ * that user's rights. */
+static int
+open_place(struct upload *u, int dir, bool shells)
+{
+	const char *path = hr_buf_str(&u->path);
+	struct hr_account_own own = {.changed = false};
+	struct hr_err err = {0};
+	struct stat st, there, here;
+	bool link = fstatat(dir, hr_path_leaf(path), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISLNK(st.st_mode);
+	int r;
+
+	shells = shells || (link && st.st_uid != 0 && hr_reach_get_rules() != NULL);
+	if (shells && hr_reach_enter(&own) < 0)
+		return fail_errno(u, "error opening file", "open", errno);
+	r = hr_atomic_open(&u->file, path, 0644, &err);
+	hr_account_leave(&own);
+	if (r < 0)
+		return fail_errno(u, "error opening file", "open", err.sys != 0 ? err.sys : EINVAL);
+	u->file.dir = hr_e2b_keep_out(u->c, u->file.dir, false);
+	if (u->file.dir >= 0 &&
+	    (shells || link || (fstat(dir, &there) == 0 && fstat(u->file.dir, &here) == 0 &&
+				   there.st_ino == here.st_ino && there.st_dev == here.st_dev))) {
+		u->open = true;
+		return 0;
+	}
+	hr_atomic_abort(&u->file); /* a link came in between */
+	return fail_errno(u, "error opening file", "open", EACCES);
+}
+
 /* Opens the place of a file; `name` is its path as the client sent it. */
 static int
 begin(struct upload *u, struct hr_span name)
@@ -199,7 +230,6 @@ begin(struct upload *u, struct hr_span name)
 	HR_BUF(why, HR_E2B_PATH_MAX * 2);
 	HR_FREE char *parent = NULL;
 	HR_CLOSE int dir = -1;
-	struct hr_err err = {0};
 	struct stat st;
 	bool shells;
 
@@ -214,10 +244,7 @@ begin(struct upload *u, struct hr_span name)
 		return fail(u, 500, "error ensuring directories: %s", hr_buf_str(&why));
 	if (stat(hr_buf_str(&u->path), &st) == 0 && S_ISDIR(st.st_mode))
 		return fail(u, 400, "path is a directory: %s", hr_buf_str(&u->path));
-	if (hr_atomic_open(&u->file, hr_buf_str(&u->path), 0644, &err) < 0)
-		return fail_errno(u, "error opening file", "open", err.sys != 0 ? err.sys : EINVAL);
-	u->open = true;
-	return 0;
+	return open_place(u, dir, shells);
 }
 
 static int
@@ -554,7 +581,8 @@ hr_e2b_upload(struct hr_e2b_call *c)
 static int
 append(struct upload *u, const char *path)
 {
-	HR_CLOSE int fd = hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, false);
+	HR_CLOSE int fd = hr_e2b_keep_out(u->c,
+	    hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, false), false);
 	struct hr_buf *buf = &u->c->w->body;
 	struct stat st;
 	ssize_t n = -1;
@@ -572,6 +600,23 @@ append(struct upload *u, const char *path)
 		if (data(u, p, (size_t)n) < 0)
 			return -1;
 	return n == 0 ? 0 : fail_errno(u, "error reading source file", "read", EIO);
+}
+
+/* Removes a file that is part of another one now. */
+static void
+remove_source(const char *path)
+{
+	struct hr_account_own own = {.changed = false};
+	HR_FREE char *parent = hr_e2b_parent(path);
+	HR_CLOSE int dir = -1;
+	bool shells = false;
+
+	if (parent != NULL)
+		dir = hr_reach_open_whose(AT_FDCWD, parent, O_PATH | O_DIRECTORY, &shells);
+	if (dir < 0 || (shells && hr_reach_enter(&own) < 0))
+		return;
+	(void)unlinkat(dir, hr_path_leaf(path), 0);
+	hr_account_leave(&own);
 }
 
 static int
@@ -606,7 +651,7 @@ compose(struct upload *u, struct json_object *in)
 		return -1;
 	for (i = 0; i < n; i++)
 		if (strcmp(sources.v[i], u->paths.v[0]) != 0)
-			(void)unlink(sources.v[i]);
+			remove_source(sources.v[i]);
 	return 0;
 }
 

@@ -34,11 +34,12 @@ def sign(path, operation, user, token, expiration=None):
 class Sandbox(Server):
     """A server for the dialect; root's has the user's account, which handraild makes in the box."""
 
-    def __init__(self, **more):
+    def __init__(self, env=None, **more):
         before = tempfile.tempdir
         tempfile.tempdir = "/var/tmp" if ROOT else None  # clean() empties /tmp
         try:
-            super().__init__(name="user" if ROOT else None, env={"SESSION_API_KEY": KEY}, ready=None, **more)
+            super().__init__(name="user" if ROOT else None, env=dict({"SESSION_API_KEY": KEY}, **(env or {})),
+                             ready=None, **more)
         finally:
             tempfile.tempdir = before
         if ROOT:
