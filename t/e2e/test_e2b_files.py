@@ -216,7 +216,7 @@ def refused_bodies():
 def secrets():
     """No path leads to the server's own files or processes, and no link of the shell's account, if it is not root's, to
     what that may not read or change."""
-    with Sandbox(env={"SU_TO_USER": "true"} if ROOT else None) as s:
+    with Sandbox(env={"SU_TO_USER": "true", "RUNTIME_USERNAME": "user"} if ROOT else None) as s:
         s.init()
         top = home(s) + "/secrets"
         s.inside("mkdir %s; ln -s %s %s/run; ln -s /proc/1/environ %s/env" % (top, s.run_dir, top, top))
@@ -274,12 +274,19 @@ TESTS = [recorded_group(g) for g in GROUPS] + [
     recorded_raw, ordinary, gate, setup_document, memory, cut_uploads, full_disk, refused_bodies, secrets, odd_names,
     upgraded]
 
+
+
+def need_boxes():
+    if not ROOT:
+        return
+    box.need_launcher()
+    with box.Boxes(os.geteuid()) as boxes:
+        reason = box.refused(boxes)
+    if reason:
+        skip_all(reason)
+
+
 if __name__ == "__main__":
-    if ROOT:
-        box.need_launcher()
-        with box.Boxes(os.geteuid()) as boxes:
-            reason = box.refused(boxes)
-        if reason:
-            skip_all(reason)
+    need_boxes()
     process.become_subreaper()
     sys.exit(run_tests(TESTS))
