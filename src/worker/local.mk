@@ -7,6 +7,7 @@ libworker_la_SOURCES = \
 	%D%/request/auth.c %D%/request/auth.h \
 	%D%/request/body.c %D%/request/body.h \
 	%D%/door.c \
+	%D%/e2b/compose.c \
 	%D%/e2b/download.c \
 	%D%/e2b/e2b.h \
 	%D%/e2b/filesystem.c \
@@ -15,6 +16,7 @@ libworker_la_SOURCES = \
 	%D%/e2b/place.c \
 	%D%/e2b/route.c \
 	%D%/e2b/upload.c \
+	%D%/e2b/write.c %D%/e2b/write.h \
 	%D%/events.c \
 	%D%/v0/execute.c \
 	%D%/v0/files.c \

@@ -46,8 +46,8 @@ START_TEST(paths)
 		HR_BUF(path, 4096);
 		HR_BUF(why, 4096);
 
-		ck_assert_int_eq(hr_e2b_path(&path, hr_span_of(cases[i].given), &who,
-				     cases[i].directory, &why),
+		ck_assert_int_eq(
+		    hr_e2b_path(&path, hr_span_of(cases[i].given), &who, cases[i].directory, &why),
 		    0);
 		ck_assert_str_eq(hr_buf_str(&path), cases[i].want);
 	}
@@ -63,8 +63,7 @@ START_TEST(refused_paths)
 	ck_assert_int_eq(hr_e2b_path(&path, hr_span_of("~bob/x"), &who, NULL, &why), -1);
 	ck_assert_str_eq(hr_buf_str(&why),
 	    "failed to expand path '' for user 'u': cannot expand user-specific home dir");
-	ck_assert_int_eq(
-	    hr_e2b_path(&path, (struct hr_span){"a\0b", 3}, &who, NULL, &why), -1);
+	ck_assert_int_eq(hr_e2b_path(&path, (struct hr_span){"a\0b", 3}, &who, NULL, &why), -1);
 	ck_assert_uint_eq(path.len, 0);
 }
 END_TEST
@@ -158,8 +157,9 @@ json(const char *text)
 
 START_TEST(setups)
 {
-	struct json_object *doc = json("{\"defaultUser\":\"a\",\"defaultWorkdir\":null,\"sandboxId\":\"i\","
-				       "\"envVars\":{\"X\":\"1\",\"E2B_SANDBOX\":\"no\"}}");
+	struct json_object *doc =
+	    json("{\"defaultUser\":\"a\",\"defaultWorkdir\":null,\"sandboxId\":\"i\","
+		 "\"envVars\":{\"X\":\"1\",\"E2B_SANDBOX\":\"no\"}}");
 	HR_FREE char *path = hr_path_join(scratch, "e2b.json");
 	struct hr_e2b_setup s = {0};
 	struct json_object *v;

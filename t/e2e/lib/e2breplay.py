@@ -29,7 +29,7 @@ FOUND = (("PID", rb'"start":\s*\{\s*"pid":\s*(\d+)'), ("WATCHER", rb'"watcherId"
 
 
 def scenarios(only="", files=()):
-    for name in files or [os.path.join(CORPUS, "e2b_oracle.jsonl")]:
+    for name in files or [os.path.join(CORPUS, n) for n in ("e2b_oracle_cmd.jsonl", "e2b_oracle.jsonl")]:
         with open(name, encoding="utf-8") as f:
             yield from (s for s in map(json.loads, f) if re.search(only, s["name"]))
 
