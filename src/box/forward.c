@@ -1,6 +1,6 @@
 /* handrail-forward: carries connections of a port of 127.0.0.1 to the server or the editor of a
  * box, which no browser reaches, and ends with the box (doc/host.md, "The back-end box"). The
- * caller is src/host/box/forward.c.
+ * caller is src/host/sidecar/forward.c.
  *
  * A client must show the server the session key, and the editor its token. A web page of a name
  * that its owner has pointed to 127.0.0.1 gets nothing, since the first request of each connection

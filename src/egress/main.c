@@ -1,5 +1,5 @@
 /* handrail-egress: the way of a box to the network (handrail-egress(8)). The caller is
- * src/host/box/egress.c. */
+ * src/host/sidecar/egress.c. */
 #include "config.h"
 
 #include <errno.h>

@@ -4,8 +4,10 @@ noinst_LTLIBRARIES += libhost.la
 libhost_la_SOURCES = \
 	%D%/life/action.c %D%/life/action.h \
 	%D%/backends.c %D%/backends.h \
-	%D%/box/box.c %D%/box/box_int.h %D%/box/doctor.c %D%/box/egress.c %D%/box/forward.c %D%/box/group.c \
-	%D%/box/helper.c %D%/box/helper.h %D%/box/make.c %D%/box/spec.c %D%/box/tokens.c \
+	%D%/box/box.c %D%/box/box_int.h %D%/box/doctor.c %D%/box/group.c \
+	%D%/box/make.c %D%/box/spec.c \
+	%D%/sidecar/egress.c %D%/sidecar/egress.h %D%/sidecar/forward.c %D%/sidecar/place.c %D%/sidecar/sidecar.c \
+	%D%/sidecar/sidecar.h %D%/sidecar/tokens.c \
 	%D%/build.c \
 	%D%/client/client.c %D%/client/client.h \
 	%D%/command.c %D%/command.h \

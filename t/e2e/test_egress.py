@@ -403,8 +403,8 @@ def refusals(h):
     """Rules that nothing would enforce are errors, and make nothing."""
     rules = h.rules("a.example")
     for status, text, words in (
-            (1, "sandbox.network has rules, and the network of the box is none: use --network", ("-s", rules)),
-            (1, "the network of the box is host", ("-s", rules, "--network", "host")),
+            (1, "sandbox.network has rules, and the network of the sandbox is none: use --network", ("-s", rules)),
+            (1, "the network of the sandbox is host", ("-s", rules, "--network", "host")),
             (1, "network: egressProxy", ("--network", "egress", "-s", 'sandbox.network={"egressProxy": {}}')),
             (1, "programs need this variable", ("--network", "egress", "-s", h.rules(
                 "a.example", credentials={"PATH": {"secret": "s", "hosts": ["a.example"]}}))),

@@ -41,15 +41,15 @@ release_ports(struct hr_box *b)
 static void
 forget(struct hr_box *b)
 {
-	hr_fd_close(&b->watch);
-	hr_fd_close(&b->socket);
+	hr_fd_close(&b->side.watch);
+	hr_fd_close(&b->side.socket);
 	free(b->name);
-	free(b->dir);
+	free(b->side.dir);
 	free(b->edge);
 	free(b->url);
 	free(b->key);
 	hr_strv_done(&b->groups);
-	b->name = b->dir = b->edge = b->url = b->key = NULL;
+	b->name = b->side.dir = b->edge = b->url = b->key = NULL;
 	b->new_dir = false;
 	b->pid = 0;
 }
@@ -68,6 +68,7 @@ static int
 box_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 {
 	const long long port = hr_config_int(h->config, "box.port");
+	enum hr_box_net net;
 	struct hr_box *b;
 	int i;
 
@@ -77,10 +78,12 @@ box_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 	if (b == NULL)
 		return hr_err_nomem(err);
 	b->h = h;
-	b->watch = b->socket = -1;
+	b->side.watch = b->side.socket = -1;
 	for (i = 0; i < HR_BOX_PORTS; i++)
 		b->locks[i] = (struct hr_portlock)HR_PORTLOCK_NONE;
-	if (!h->attach && hr_box_check_rules(b, err) < 0) {
+	b->side.h = h;
+	if (!h->attach && (hr_box_network(h->config, &net, err) < 0 ||
+			      hr_egress_check(h, hr_box_net_name(net), err) < 0)) {
 		box_free(b);
 		return -1;
 	}
@@ -90,14 +93,14 @@ box_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 
 /* ---- end ---- */
 
-/* Removes b->dir in a box, whose root can remove files of all its accounts, at any depth. An
+/* Removes b->side.dir in a box, whose root can remove files of all its accounts, at any depth. An
  * ordinary user cannot remove those of subordinate ids. The programs are those of `root`; NULL: the
  * host's. */
 static int
 remove_inside(const struct hr_box *b, const char *root, struct hr_err *err)
 {
 	HR_FREE char *clean = NULL;
-	HR_FREE char *old = realpath(b->dir, NULL);
+	HR_FREE char *old = realpath(b->side.dir, NULL);
 	HR_PUT struct json_object *o = NULL;
 	static const char *const argv[] = {
 	    "/bin/sh", "-c", "rm -rf " PLACE "/* " PLACE "/.[!.]*", NULL};
@@ -106,7 +109,7 @@ remove_inside(const struct hr_box *b, const char *root, struct hr_err *err)
 	int r = -1;
 
 	if (old == NULL)
-		return hr_err_sys(err, errno, "%s", b->dir);
+		return hr_err_sys(err, errno, "%s", b->side.dir);
 	if (hr_text_setf(&clean, err, "%s.clean", old) != 0)
 		return -1;
 	if (mkdir(clean, 0700) != 0 && errno != EEXIST)
@@ -118,7 +121,7 @@ remove_inside(const struct hr_box *b, const char *root, struct hr_err *err)
 	    hr_json_append(hr_json_at(o, "mounts"),
 		hr_json_texts(NULL, "source", old, "target", PLACE, NULL), err) == 0 &&
 	    hr_box_run_to_end(false, o, &out, err) == 0)
-		r = hr_path_remove(b->dir, err);
+		r = hr_path_remove(b->side.dir, err);
 	if (hr_path_remove(clean, &e) < 0 && r == 0)
 		r = hr_err_pass(err, &e);
 	return r;
@@ -130,7 +133,7 @@ remove_directory(const struct hr_box *b, struct hr_err *err)
 	const char *given = hr_config_text(b->h->config, "box.root");
 	HR_FREE char *root = NULL;
 
-	if (b->dir == NULL || hr_path_remove(b->dir, NULL) == 0)
+	if (b->side.dir == NULL || hr_path_remove(b->side.dir, NULL) == 0)
 		return 0;
 	root = given != NULL ? realpath(given, NULL) : NULL;
 	if (root == NULL)
@@ -139,13 +142,13 @@ remove_directory(const struct hr_box *b, struct hr_err *err)
 	return remove_inside(b, NULL, NULL) == 0 ? 0 : remove_inside(b, root, err);
 }
 
-/* Reads the file in b->dir, which is newer than the record if a process was killed while it started
- * a box. Without it no box was started. Returns 1 if the box runs, 0 if not, or -1 with *err set if
- * that cannot be known. */
+/* Reads the file in b->side.dir, which is newer than the record if a process was killed while it
+ * started a box. Without it no box was started. Returns 1 if the box runs, 0 if not, or -1 with
+ * *err set if that cannot be known. */
 static int
 read_process(struct hr_box *b, struct hr_err *err)
 {
-	HR_FREE char *path = hr_box_path(b, HR_BOX_PROCESS);
+	HR_FREE char *path = hr_sidecar_path(&b->side, HR_BOX_PROCESS);
 	HR_BUF(line, HR_BOX_LINE_MAX);
 	struct hr_err e = {0};
 
@@ -161,22 +164,22 @@ read_process(struct hr_box *b, struct hr_err *err)
 static int
 end_processes(struct hr_box *b, struct hr_err *err)
 {
-	HR_FREE char *at = b->edge != NULL ? hr_path_join(b->edge, HR_BOX_SOCKET) : NULL;
+	HR_FREE char *at = b->edge != NULL ? hr_path_join(b->edge, HR_SIDECAR_SOCKET) : NULL;
 
-	if (b->watch < 0 && b->dir != NULL && read_process(b, err) < 0)
+	if (b->side.watch < 0 && b->side.dir != NULL && read_process(b, err) < 0)
 		return -1;
-	if (b->watch >= 0) {
+	if (b->side.watch >= 0) {
 		/* without it the next command does not take a box that ends for one that runs, if
 		 * this process is killed now */
 		if (at != NULL)
 			(void)unlink(at);
 		(void)hr_box_freeze(b, false, NULL); /* a frozen process does not end */
-		hr_proc_end(b->pid, b->watch, END_PATIENCE_MS);
+		hr_proc_end(b->pid, b->side.watch, END_PATIENCE_MS);
 	}
-	hr_box_end_forwards(b);
-	hr_box_end_rules(b);
-	hr_fd_close(&b->watch);
-	hr_fd_close(&b->socket);
+	hr_sidecar_end_forwards(&b->side);
+	hr_egress_end(&b->side);
+	hr_fd_close(&b->side.watch);
+	hr_fd_close(&b->side.socket);
 	b->pid = 0;
 	hr_box_remove_groups(b);
 	release_ports(b);
@@ -247,7 +250,7 @@ box_endpoint(void *self, struct hr_endpoint *ret)
 	struct hr_box *b = self;
 
 	ret->url = b->url;
-	ret->unix_socket = b->at;
+	ret->unix_socket = b->side.at;
 	ret->key = b->key;
 	ret->app_ports[0] = hr_box_port(b, HR_BOX_APP1);
 	ret->app_ports[1] = hr_box_port(b, HR_BOX_APP2);
@@ -262,7 +265,7 @@ box_record(void *self, struct hr_err *err)
 	HR_BUF(text, 1 << 20);
 
 	hr_record_put_text(&text, "name", b->name);
-	hr_record_put_text(&text, "dir", b->dir);
+	hr_record_put_text(&text, "dir", b->side.dir);
 	hr_record_put_text(&text, "edge", b->edge);
 	hr_record_put_text(&text, "key", b->key);
 	hr_record_put_int(&text, "vscode_port", b->ports[HR_BOX_VSCODE]);
@@ -286,7 +289,7 @@ box_restore(void *self, const char *record, struct hr_err *err)
 	    hr_json_text_at(o, "edge") == NULL || hr_json_text_at(o, "key") == NULL)
 		return hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
 	if (hr_text_set(&b->name, hr_json_text_at(o, "name"), err) != 0 ||
-	    hr_text_set(&b->dir, hr_json_text_at(o, "dir"), err) != 0 ||
+	    hr_text_set(&b->side.dir, hr_json_text_at(o, "dir"), err) != 0 ||
 	    hr_text_set(&b->edge, hr_json_text_at(o, "edge"), err) != 0 ||
 	    hr_text_set(&b->key, hr_json_text_at(o, "key"), err) != 0)
 		return -1;
@@ -295,7 +298,7 @@ box_restore(void *self, const char *record, struct hr_err *err)
 	b->ports[HR_BOX_APP2] = (int)hr_json_int_at(o, "app_port_2");
 	if (read_process(b, err) < 0)
 		return -1;
-	if (b->watch < 0)
+	if (b->side.watch < 0)
 		return hr_err_set(err, HR_E_DISCONNECTED,
 		    "the box of sandbox \"%s\" has ended; \"handrail up\" starts it again with its "
 		    "files, \"handrail down\" removes them",
@@ -304,7 +307,7 @@ box_restore(void *self, const char *record, struct hr_err *err)
 	if ((!b->h->attach && hr_box_freeze(b, false, err) < 0) || hr_box_open_socket(b, err) < 0)
 		return -1;
 	/* without its broker a box has no network, and is still of use */
-	if (hr_box_keep_rules(b, &e) < 0)
+	if (hr_egress_keep(&b->side, &e) < 0)
 		b->h->log(b->h->arg, e.msg);
 	return 0;
 }
@@ -328,7 +331,7 @@ box_state(void *self)
 {
 	struct hr_box *b = self;
 
-	if (b->watch < 0 || hr_pid_wait(b->watch, 0))
+	if (b->side.watch < 0 || hr_pid_wait(b->side.watch, 0))
 		return "exited";
 	return hr_box_is_frozen(b) ? "paused" : "running";
 }
@@ -350,7 +353,7 @@ box_resume(void *self, struct hr_err *err)
 {
 	struct hr_box *b = self;
 
-	if (b->watch < 0 || hr_pid_wait(b->watch, 0))
+	if (b->side.watch < 0 || hr_pid_wait(b->side.watch, 0))
 		return hr_err_set(err, HR_E_DISCONNECTED,
 		    "the box of sandbox \"%s\" has ended; \"handrail up\" starts it again",
 		    b->h->sid);
@@ -368,11 +371,12 @@ static int
 box_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_box *b = self;
-	HR_FREE char *log = hr_box_path(b, "log");
+	HR_FREE char *log = hr_sidecar_path(&b->side, "log");
 
 	if (log == NULL)
 		return hr_err_nomem(err);
-	return hr_logfile_read(log, follow ? b->watch : -1, b->h->stop_fd, follow, fn, arg, err);
+	return hr_logfile_read(
+	    log, follow ? b->side.watch : -1, b->h->stop_fd, follow, fn, arg, err);
 }
 
 /* The address has a number, since another account could listen on ::1, another address of
@@ -380,7 +384,9 @@ box_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
 static int
 box_web_url(void *self, char **ret, struct hr_err *err)
 {
-	int port = hr_box_forward(self, false, err);
+	const struct hr_box *b = self;
+	int port =
+	    hr_sidecar_forward(&b->side, false, (int)hr_config_int(b->h->config, "box.port"), err);
 
 	return port < 0 ? -1 : hr_text_setf(ret, err, "http://127.0.0.1:%d", port);
 }
@@ -390,8 +396,10 @@ box_vscode_url(void *self, char **ret, struct hr_err *err)
 {
 	const struct hr_box *b = self;
 	/* a box with the network of the machine has its editor there */
-	int port =
-	    b->ports[HR_BOX_APP1] != 0 ? b->ports[HR_BOX_VSCODE] : hr_box_forward(b, true, err);
+	int port = b->ports[HR_BOX_VSCODE];
+
+	if (b->ports[HR_BOX_APP1] == 0)
+		port = hr_sidecar_forward(&b->side, true, port, err);
 
 	return port < 0 ? -1 : hr_text_setf(ret, err, "http://127.0.0.1:%d/", port);
 }
@@ -403,6 +411,30 @@ box_web_hosts(void *self, char **ret_json, struct hr_err *err)
 	struct hr_box *b = self;
 
 	return hr_web_hosts_at("localhost", &b->ports[HR_BOX_APP1], ret_json, err);
+}
+
+static int
+box_rules(void *self, char **ret_json, struct hr_err *err)
+{
+	const struct hr_box *b = self;
+
+	return hr_egress_rules(&b->side, ret_json, err);
+}
+
+static int
+box_set_rules(void *self, const char *json, struct hr_err *err)
+{
+	const struct hr_box *b = self;
+
+	return hr_egress_set_rules(&b->side, json, err);
+}
+
+static int
+box_rules_log(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
+{
+	const struct hr_box *b = self;
+
+	return hr_egress_log(&b->side, follow, fn, arg, err);
 }
 
 static const struct hr_backend_option options[] = {
@@ -444,8 +476,8 @@ const struct hr_sandbox_ops hr_backend_box = {
     .vscode_url = box_vscode_url,
     .web_url = box_web_url,
     .web_hosts = box_web_hosts,
-    .network = hr_box_rules,
-    .set_network = hr_box_set_rules,
-    .network_log = hr_box_rules_log,
+    .network = box_rules,
+    .set_network = box_set_rules,
+    .network_log = box_rules_log,
     .doctor = hr_box_doctor,
 };

@@ -7,23 +7,14 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
-#include "base/strv.h"
 #include "host/handrail-backend.h"
 #include "host/records/portlock.h"
+#include "host/sidecar/egress.h"
 
-/* directory of the server's socket in the box, which the caller's side has, too */
-#define HR_BOX_EDGE "/run/handrail/edge"
-#define HR_BOX_SOCKET "http.sock"
 #define HR_BOX_NOTIFY "ready"
 /* A file in the box's directory: the line {"pid": N, "started": N, "groups": [PATH, ...]}. */
 #define HR_BOX_PROCESS "process"
-/* Directory of the list of refused connections, below "egress". */
-#define HR_BOX_TOLD "box"
 #define HR_BOX_LINE_MAX (1u << 16)
-/* places in a box whose network has rules: the machine's certificate authorities with the
- * sandbox's own, and that alone */
-#define HR_BOX_BUNDLE "/etc/ssl/certs/ca-certificates.crt"
-#define HR_BOX_AUTHORITY "/etc/ssl/handrail-ca.crt"
 
 enum { HR_BOX_VSCODE, HR_BOX_APP1, HR_BOX_APP2, HR_BOX_PORTS };
 
@@ -34,15 +25,13 @@ struct hr_box {
 	/* The next four members are kept from one box to the next of the same sandbox: the record
 	 * of the first leads to the next. NULL: there was none. */
 	char *name; /* name of the control groups, and the host name in the box */
-	char *dir;  /* directory with all files of the box: "storage", "log", "process", "edge" */
-	char *edge; /* the caller's name of HR_BOX_EDGE, below `dir` */
+	/* side.dir has all files of the box: "storage", "log", "process", "edge" */
+	struct hr_sidecars side;
+	char *edge; /* the caller's name of HR_SIDECAR_EDGE, below side.dir */
 	char *key;
 	pid_t pid; /* 0: none */
 	unsigned long long started;
 	struct hr_strv groups; /* directories of the control groups */
-	int watch;             /* pidfd, readable when the box has ended; -1: none */
-	int socket;            /* the server's socket file, opened with O_PATH; -1: none */
-	char at[32];           /* the path of `socket` */
 	char *url;             /* "unix:" and the caller's path of it; NULL: none */
 	bool new_dir; /* this process made the directory: it is removed if the start fails */
 	/* locks that are held only with the network of the host */
@@ -59,11 +48,8 @@ int hr_box_make(struct hr_box *b, struct hr_err *err);
 /* Takes the process and the groups from the launcher's line. Returns 1 if the process runs, 0 if it
  * has ended, or -1 with *err set if that cannot be known. */
 int hr_box_take_process(struct hr_box *b, const char *line, struct hr_err *err);
-/* Opens the server's socket. The box's root can put a link or another file in its place, which is
- * refused and not followed, now or later. Returns 0, or -1 with *err set. */
+/* Opens the server's socket. Returns 0, or -1 with *err set. */
 int hr_box_open_socket(struct hr_box *b, struct hr_err *err);
-/* Returns a path below b->dir, which the caller frees; NULL without memory. */
-char *hr_box_path(const struct hr_box *b, const char *name);
 /* Runs the launcher with the document o, for a box that ends by itself; with `check` it only checks
  * the document. Appends the launcher's output to *out. Returns 0, or -1 with the launcher's reason
  * in *err. */
@@ -76,31 +62,10 @@ char *hr_box_launcher(struct hr_err *err);
 int hr_box_document(const struct hr_box *b, struct hr_buf *ret, struct hr_err *err);
 /* Finds the network of the box in the settings. Returns 0, or -1 with *err set. */
 enum hr_box_net { HR_BOX_NONE, HR_BOX_HOST, HR_BOX_EGRESS };
+const char *hr_box_net_name(enum hr_box_net net);
 int hr_box_network(const struct hr_config *c, enum hr_box_net *ret, struct hr_err *err);
 /* Returns the limit of open files, 0 for none, or -1 with *err set. */
 long long hr_box_open_files(const struct hr_config *c, struct hr_err *err);
-
-/* Starts the forwarder to the server of a running box, or with `editor` to its editor, unless that
- * forwarder already runs. The editor's port has the same number in the box and outside. Returns the
- * port of 127.0.0.1, or -1 with *err set. */
-int hr_box_forward(const struct hr_box *b, bool editor, struct hr_err *err);
-/* Ends the forwarders, if there are any. */
-void hr_box_end_forwards(const struct hr_box *b);
-
-/* Checks the rules of the settings before anything is made. */
-int hr_box_check_rules(const struct hr_box *b, struct hr_err *err);
-/* Writes the rules of the settings, and all that their broker needs, for a box that starts. */
-int hr_box_prepare_rules(const struct hr_box *b, struct hr_err *err);
-/* Adds the variables of a box with rules: its certificates and the placeholders. */
-int hr_box_rules_env(const struct hr_box *b, struct hr_strv *env, struct hr_err *err);
-/* Starts the broker of a box with rules unless it runs already; b->watch must be open. */
-int hr_box_keep_rules(const struct hr_box *b, struct hr_err *err);
-/* Ends the broker, if there is one, and removes the values of secrets. */
-void hr_box_end_rules(const struct hr_box *b);
-/* Implement the members of struct hr_sandbox_ops. */
-int hr_box_rules(void *self, char **ret_json, struct hr_err *err);
-int hr_box_set_rules(void *self, const char *json, struct hr_err *err);
-int hr_box_rules_log(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err);
 
 /* Freezes or thaws all processes of the box. Returns 1, 0 if the box has no control group that can,
  * or -1 with *err set. */
@@ -108,12 +73,6 @@ int hr_box_freeze(const struct hr_box *b, bool frozen, struct hr_err *err);
 bool hr_box_is_frozen(const struct hr_box *b);
 /* Removes the control groups of a box that has ended. */
 void hr_box_remove_groups(struct hr_box *b);
-
-/* Adds credentials to the rules for the caller's tokens of git's providers, for hosts that the
- * rules allow. */
-int hr_box_rule_tokens(const struct hr_box *b, struct json_object *rules, struct hr_err *err);
-/* Returns the caller's token if the secret has the name of one; NULL: it has not. */
-const char *hr_box_token(const struct hr_box *b, const char *secret);
 
 int hr_box_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err);
 

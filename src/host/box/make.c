@@ -45,12 +45,6 @@
 #define LAST_WORDS 600
 #define SAID_MAX (64u << 10)
 
-char *
-hr_box_path(const struct hr_box *b, const char *name)
-{
-	return hr_path_join(b->dir, name);
-}
-
 /* ---- names and directories ---- */
 
 static int
@@ -101,72 +95,36 @@ choose_names(struct hr_box *b, struct hr_err *err)
 			if (!isalnum((unsigned char)*at))
 				*at = '-';
 	}
-	if (b->dir == NULL && b->h->state_dir != NULL) {
-		b->dir = hr_record_path(b->h->state_dir, b->h->sid, HR_RECORD_HOME);
-		if (b->dir == NULL)
+	if (b->side.dir == NULL && b->h->state_dir != NULL) {
+		b->side.dir = hr_record_path(b->h->state_dir, b->h->sid, HR_RECORD_HOME);
+		if (b->side.dir == NULL)
 			return hr_err_nomem(err);
 	}
-	if (b->dir == NULL && hr_text_setf(&b->dir, err, "%s/handrail-box-%s",
-				  tmp != NULL ? tmp : "/var/tmp", digits) != 0)
+	if (b->side.dir == NULL && hr_text_setf(&b->side.dir, err, "%s/handrail-box-%s",
+				       tmp != NULL ? tmp : "/var/tmp", digits) != 0)
 		return -1;
-	if (hr_text_setf(&b->edge, err, "%s/edge", b->dir) != 0)
+	if (hr_text_setf(&b->edge, err, "%s/edge", b->side.dir) != 0)
 		return -1;
 	return b->key != NULL && hr_env_get(b->h->environ, "SESSION_API_KEY") == NULL
 		   ? 0
 		   : hr_command_key(b->h->environ, &b->key, err);
 }
 
-/* Makes a directory that no other account can enter, or reuses one that belongs to this account. */
-static int
-make_directory(const char *path, bool *ret_new, struct hr_err *err)
-{
-	struct stat st;
-
-	*ret_new = mkdir(path, 0700) == 0;
-	if (*ret_new)
-		return 0;
-	if (errno != EEXIST || lstat(path, &st) != 0)
-		return hr_err_sys(err, errno, "create %s", path);
-	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
-		return hr_err_set(
-		    err, HR_E_INVAL, "%s must be a directory that belongs to you", path);
-	return chmod(path, 0700) == 0 ? 0 : hr_err_sys(err, errno, "change the mode of %s", path);
-}
-
-/* Makes the directory of the server's socket. It is the root of a mount in the box, whose root can
- * change its mode, owner and contents: only b->dir keeps other accounts out of it. One that cannot
- * be removed gets another name, and goes with b->dir. */
-static int
-make_edge(const struct hr_box *b, struct hr_err *err)
-{
-	HR_FREE char *old = NULL;
-	char digits[NAME_DIGITS + 1];
-
-	if (hr_path_remove(b->edge, NULL) < 0) {
-		if (hr_random_hex(digits, NAME_DIGITS, err) < 0 ||
-		    hr_text_setf(&old, err, "%s.%s", b->edge, digits) != 0)
-			return -1;
-		if (rename(b->edge, old) != 0)
-			return hr_err_sys(err, errno, "rename %s", b->edge);
-	}
-	return mkdir(b->edge, 0700) == 0 ? 0 : hr_err_sys(err, errno, "create %s", b->edge);
-}
-
 static int
 make_directories(struct hr_box *b, struct hr_err *err)
 {
-	HR_FREE char *storage = hr_box_path(b, "storage");
-	HR_FREE char *process = hr_box_path(b, HR_BOX_PROCESS);
+	HR_FREE char *storage = hr_sidecar_path(&b->side, "storage");
+	HR_FREE char *process = hr_sidecar_path(&b->side, HR_BOX_PROCESS);
 	bool ignored;
 
 	if (storage == NULL || process == NULL)
 		return hr_err_nomem(err);
 	if ((b->h->state_dir != NULL && hr_state_directory(b->h->state_dir, true, err) < 0) ||
-	    make_directory(b->dir, &b->new_dir, err) < 0 ||
-	    make_directory(storage, &ignored, err) < 0)
+	    hr_sidecar_make_directory(b->side.dir, &b->new_dir, err) < 0 ||
+	    hr_sidecar_make_directory(storage, &ignored, err) < 0)
 		return -1;
 	/* an earlier box has ended: its process record and its socket directory are leftovers */
-	return hr_path_remove(process, err) < 0 ? -1 : make_edge(b, err);
+	return hr_path_remove(process, err) < 0 ? -1 : hr_sidecar_make_edge(b->edge, err);
 }
 
 /* ---- the launcher ---- */
@@ -259,10 +217,10 @@ hr_box_take_process(struct hr_box *b, const char *line, struct hr_err *err)
 	b->pid = pid > 1 && pid <= INT32_MAX ? (pid_t)pid : 0;
 	if (b->groups.failed)
 		return hr_err_nomem(err);
-	b->watch = hr_proc_watch(b->pid, b->started);
-	if (b->watch < 0 && errno != ESRCH)
+	b->side.watch = hr_proc_watch(b->pid, b->started);
+	if (b->side.watch < 0 && errno != ESRCH)
 		return hr_err_sys(err, errno, "look at process %ld of the box", (long)b->pid);
-	return b->watch >= 0;
+	return b->side.watch >= 0;
 }
 
 /* Reads the line of the launcher. Returns false if the launcher has ended. */
@@ -286,12 +244,12 @@ read_line(int control, struct hr_buf *line)
 static int
 release(struct hr_box *b, int control, const struct hr_buf *line, struct hr_err *err)
 {
-	HR_FREE char *path = hr_box_path(b, HR_BOX_PROCESS);
+	HR_FREE char *path = hr_sidecar_path(&b->side, HR_BOX_PROCESS);
 
 	if (path == NULL)
 		return hr_err_nomem(err);
 	return hr_path_write(path, line->p, line->len, 0600, err) == 0 &&
-		       hr_box_keep_rules(b, err) == 0
+		       hr_egress_keep(&b->side, err) == 0
 		   ? hr_fd_send(control, "g", 1, -1, err)
 		   : -1;
 }
@@ -395,24 +353,9 @@ launch(struct hr_box *b, const struct hr_buf *document, const char *log_path, st
 int
 hr_box_open_socket(struct hr_box *b, struct hr_err *err)
 {
-	HR_FREE char *path = hr_path_join(b->edge, HR_BOX_SOCKET);
-	struct stat st;
-
-	if (path == NULL)
-		return hr_err_nomem(err);
-	hr_fd_close(&b->socket);
-	b->socket = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (b->socket < 0)
-		return hr_err_sys(err, errno, "open %s", path);
-	if (fstat(b->socket, &st) != 0 || !S_ISSOCK(st.st_mode)) {
-		hr_fd_close(&b->socket);
-		return hr_err_set(err, HR_E_DISCONNECTED,
-		    "%s is not the socket of the box's server: a program in the box has replaced "
-		    "it",
-		    path);
-	}
-	(void)snprintf(b->at, sizeof(b->at), "/proc/self/fd/%d", b->socket);
-	return hr_text_setf(&b->url, err, "unix:%s", path);
+	return hr_sidecar_open_socket(&b->side, b->edge, err) < 0
+		   ? -1
+		   : hr_text_setf(&b->url, err, "unix:%s/" HR_SIDECAR_SOCKET, b->edge);
 }
 
 int
@@ -422,14 +365,17 @@ hr_box_make(struct hr_box *b, struct hr_err *err)
 	HR_BUF(document, 1u << 20);
 	HR_CLOSE int notify = -1;
 	HR_CLOSE int edge = -1;
+	enum hr_box_net net;
 
-	if (choose_ports(b, err) < 0 || choose_names(b, err) < 0)
+	if (hr_box_network(b->h->config, &net, err) < 0 || choose_ports(b, err) < 0 ||
+	    choose_names(b, err) < 0)
 		return -1;
 	b->h->begun(b->h->arg);
-	log = hr_box_path(b, "log");
+	log = hr_sidecar_path(&b->side, "log");
 	if (log == NULL)
 		return hr_err_nomem(err);
-	if (make_directories(b, err) < 0 || hr_box_prepare_rules(b, err) < 0 ||
+	if (make_directories(b, err) < 0 ||
+	    hr_egress_prepare(&b->side, net == HR_BOX_EGRESS, err) < 0 ||
 	    hr_box_document(b, &document, err) < 0)
 		return -1;
 	edge = open(b->edge, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -437,7 +383,7 @@ hr_box_make(struct hr_box *b, struct hr_err *err)
 		return hr_err_sys(err, errno, "open %s", b->edge);
 	notify = hr_ready_open(edge, HR_BOX_NOTIFY, NULL, err);
 	if (notify < 0 || launch(b, &document, log, err) < 0 ||
-	    hr_ready_wait(notify, b->pid, b->watch, log, err) < 0)
+	    hr_ready_wait(notify, b->pid, b->side.watch, log, err) < 0)
 		return -1;
 	(void)unlinkat(edge, HR_BOX_NOTIFY, 0);
 	return hr_box_open_socket(b, err);

@@ -68,6 +68,12 @@ put(struct spec *s, struct json_object *o, const char *name, struct json_object 
 static const char *const nets[] = {
     [HR_BOX_NONE] = "none", [HR_BOX_HOST] = "host", [HR_BOX_EGRESS] = "egress"};
 
+const char *
+hr_box_net_name(enum hr_box_net net)
+{
+	return nets[net];
+}
+
 int
 hr_box_network(const struct hr_config *c, enum hr_box_net *ret, struct hr_err *err)
 {
@@ -87,28 +93,10 @@ hr_box_network(const struct hr_config *c, enum hr_box_net *ret, struct hr_err *e
 	    mode);
 }
 
-/* Shows the files of a network with rules. The variables of the box must be complete but for
- * these. */
 static int
-rules(struct spec *s, struct hr_err *err)
+show_file(void *arg, const char *source, const char *target)
 {
-	static const char *const files[][2] = {{"egress/resolv.conf", "/etc/resolv.conf"},
-	    {"egress/trust.pem", HR_BOX_BUNDLE}, {"egress/ca.crt", HR_BOX_AUTHORITY},
-	    {"egress/" HR_BOX_TOLD, "/run/handrail/network"}};
-	size_t i;
-
-	for (i = 0; i < sizeof(files) / sizeof(*files); i++) {
-		HR_FREE char *path = hr_box_path(s->b, files[i][0]);
-		char place[PATH_MAX];
-
-		if (path == NULL)
-			return hr_err_nomem(err);
-		if (realpath(path, place) == NULL)
-			return hr_err_sys(err, errno, "%s", path);
-		(void)add_mount(s, place, files[i][1], true);
-	}
-	hr_strv_set_env(&s->env, "HANDRAIL_NETWORK_LOG=/run/handrail/network/refused");
-	return hr_box_rules_env(s->b, &s->env, err);
+	return add_mount(arg, source, target, true);
 }
 
 static bool
@@ -365,8 +353,9 @@ account(struct spec *s, struct hr_command *c)
 static int
 command(struct spec *s, struct hr_err *err)
 {
-	static const char *const more[] = {"--listen", "unix:" HR_BOX_EDGE "/" HR_BOX_SOCKET,
-	    "--run-dir", RUN_DIR, "--state-dir", STATE_DIR, NULL};
+	static const char *const more[] = {"--listen",
+	    "unix:" HR_SIDECAR_EDGE "/" HR_SIDECAR_SOCKET, "--run-dir", RUN_DIR, "--state-dir",
+	    STATE_DIR, NULL};
 	const struct hr_backend_host *h = s->b->h;
 	struct hr_command c = hr_command_in_image(h, PORT);
 	HR_CLEAN(hr_strv_done) struct hr_strv prefix = {0};
@@ -411,14 +400,14 @@ environment(struct spec *s)
 	hr_strv_set_env(&s->env, "HANDRAIL_PORT_PATHS=true");
 	/* last, since without a key all accounts could use the server by its forwarder */
 	hr_strv_set_envf(&s->env, "SESSION_API_KEY=%s", b->key);
-	hr_strv_set_env(&s->env, "NOTIFY_SOCKET=" HR_BOX_EDGE "/" HR_BOX_NOTIFY);
+	hr_strv_set_env(&s->env, "NOTIFY_SOCKET=" HR_SIDECAR_EDGE "/" HR_BOX_NOTIFY);
 }
 
 static int
 fill(struct spec *s, struct hr_err *err)
 {
 	const struct hr_box *b = s->b;
-	HR_FREE char *storage = hr_box_path(b, "storage");
+	HR_FREE char *storage = hr_sidecar_path(&b->side, "storage");
 	char place[PATH_MAX], edge[PATH_MAX], root[PATH_MAX];
 	enum hr_box_net net;
 
@@ -434,10 +423,12 @@ fill(struct spec *s, struct hr_err *err)
 	put(s, s->body, "storage", json_object_new_string(place));
 	if (s->root != NULL)
 		put(s, s->body, "root", json_object_new_string(root));
-	put(s, s->body, "network", json_object_new_string(nets[net]));
-	(void)add_mount(s, edge, HR_BOX_EDGE, false);
+	put(s, s->body, "network", json_object_new_string(hr_box_net_name(net)));
+	(void)add_mount(s, edge, HR_SIDECAR_EDGE, false);
 	environment(s);
-	if (net == HR_BOX_EGRESS && rules(s, err) < 0)
+	/* the other variables must be complete */
+	if (net == HR_BOX_EGRESS && (hr_egress_files(&b->side, show_file, s, err) < 0 ||
+					hr_egress_env(&b->side, &s->env, err) < 0))
 		return -1;
 	if (volumes(s, err) < 0 || limits(s, err) < 0 || command(s, err) < 0)
 		return -1;

@@ -2,7 +2,7 @@
  * for the hosts of the provider that the rules allow: the box has placeholders. */
 #include "config.h"
 
-#include "host/box/helper.h"
+#include "host/sidecar/egress.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -38,9 +38,9 @@ allowed_hosts(const struct egress_policy *p, int provider, struct hr_err *err)
 }
 
 int
-hr_box_rule_tokens(const struct hr_box *b, struct json_object *rules, struct hr_err *err)
+hr_egress_add_tokens(const struct hr_backend_host *h, struct json_object *rules, struct hr_err *err)
 {
-	HR_CLEAN(hr_rules_clean) struct egress_policy *p = hr_rules_read(rules, b->h->environ, err);
+	HR_CLEAN(hr_rules_clean) struct egress_policy *p = hr_rules_read(rules, h->environ, err);
 	struct json_object *all = hr_json_typed_at(rules, "credentials", HR_PY_DICT), *list;
 	const char *token;
 	int i;
@@ -48,7 +48,7 @@ hr_box_rule_tokens(const struct hr_box *b, struct json_object *rules, struct hr_
 	if (p == NULL)
 		return -1;
 	for (i = 0; i < HR_PROVIDERS; i++) {
-		token = hr_env_get(b->h->environ, hr_token_names[i]);
+		token = hr_env_get(h->environ, hr_token_names[i]);
 		if (token == NULL || strlen(token) < HR_SECRET_MIN ||
 		    hr_json_at(all, hr_token_names[i]) != NULL)
 			continue;
@@ -72,12 +72,12 @@ hr_box_rule_tokens(const struct hr_box *b, struct json_object *rules, struct hr_
 }
 
 const char *
-hr_box_token(const struct hr_box *b, const char *secret)
+hr_egress_token(const struct hr_backend_host *h, const char *secret)
 {
 	int i;
 
 	for (i = 0; i < HR_PROVIDERS; i++)
 		if (strcmp(secret, hr_token_names[i]) == 0)
-			return hr_env_get(b->h->environ, secret);
+			return hr_env_get(h->environ, secret);
 	return NULL;
 }

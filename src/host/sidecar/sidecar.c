@@ -4,7 +4,7 @@
  * processes never start the same one, and what a killed one has started is found by the next. */
 #include "config.h"
 
-#include "host/box/helper.h"
+#include "host/sidecar/sidecar.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,9 +47,9 @@ lock_in_time(int fd, int patience_ms)
 /* Opens and locks the record. Returns -1 with *err set; without `make` its sys is ENOENT if there
  * is none. */
 static int
-open_record(const struct hr_box *b, const char *name, bool make, struct hr_err *err)
+open_record(const struct hr_sidecars *b, const char *name, bool make, struct hr_err *err)
 {
-	HR_FREE char *path = hr_box_path(b, name);
+	HR_FREE char *path = hr_sidecar_path(b, name);
 	int fd, sys;
 
 	if (path == NULL)
@@ -85,7 +85,7 @@ read_record(int file, pid_t *ret_pid, int *ret_port)
 
 /* Starts the program and waits until it serves: it then closes its standard error. */
 static int
-start(const struct hr_box *b, const struct hr_box_helper *h, int file, struct hr_err *err)
+start(const struct hr_sidecars *b, const struct hr_sidecar *h, int file, struct hr_err *err)
 {
 	HR_FREE char *path = hr_module_path(h->argv[0], err);
 	HR_BUF(said, 1u << 16);
@@ -121,7 +121,7 @@ start(const struct hr_box *b, const struct hr_box_helper *h, int file, struct hr
 }
 
 int
-hr_box_helper_find(const struct hr_box *b, const struct hr_box_helper *h, struct hr_err *err)
+hr_sidecar_find(const struct hr_sidecars *b, const struct hr_sidecar *h, struct hr_err *err)
 {
 	HR_CLOSE int file = -1;
 	HR_CLOSE int watch = -1;
@@ -143,9 +143,9 @@ hr_box_helper_find(const struct hr_box *b, const struct hr_box_helper *h, struct
 }
 
 void
-hr_box_helper_end(const struct hr_box *b, const char *record)
+hr_sidecar_end(const struct hr_sidecars *b, const char *record)
 {
-	HR_FREE char *path = b->dir != NULL ? hr_box_path(b, record) : NULL;
+	HR_FREE char *path = b->dir != NULL ? hr_sidecar_path(b, record) : NULL;
 	struct hr_err e = {0};
 	HR_CLOSE int file = path != NULL ? open_record(b, record, false, &e) : -1;
 	HR_CLOSE int watch = -1;

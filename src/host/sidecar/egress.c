@@ -4,10 +4,11 @@
  * its refusals alone. */
 #include "config.h"
 
-#include "host/box/helper.h"
+#include "host/sidecar/egress.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,11 @@
 #define NGINX BELOW "/nginx.conf" /* the broker writes it, with the values of secrets */
 #define CONTROL BELOW "/control"
 #define RESOLVER BELOW "/resolv.conf"
+#define TOLD BELOW "/box" /* directory of the list of refused connections */
+/* places in the sandbox: the machine's certificate authorities with the sandbox's own, and that
+ * alone */
+#define BUNDLE "/etc/ssl/certs/ca-certificates.crt"
+#define AUTHORITY "/etc/ssl/handrail-ca.crt"
 #define FILE_MAX (32u << 20) /* maximum bytes of a file: secrets have 64 KB each */
 #define LINE_MAX_BYTES (1u << 16)
 #define PATIENCE_MS 30000 /* for an answer of the broker */
@@ -46,16 +52,16 @@
 /* ---- files ---- */
 
 static char *
-path_of(const struct hr_box *b, const char *name, struct hr_err *err)
+path_of(const struct hr_sidecars *b, const char *name, struct hr_err *err)
 {
-	char *path = b->dir != NULL ? hr_box_path(b, name) : NULL;
+	char *path = b->dir != NULL ? hr_sidecar_path(b, name) : NULL;
 
 	return path != NULL ? path : hr_err_null(err);
 }
 
 /* Reads a file. Returns 1, 0 if there is none, or -1 with *err set. */
 static int
-get(const struct hr_box *b, const char *name, struct hr_buf *ret, struct hr_err *err)
+get(const struct hr_sidecars *b, const char *name, struct hr_buf *ret, struct hr_err *err)
 {
 	HR_FREE char *path = path_of(b, name, err);
 	struct hr_err e = {0};
@@ -68,7 +74,7 @@ get(const struct hr_box *b, const char *name, struct hr_buf *ret, struct hr_err 
 }
 
 static int
-put(const struct hr_box *b, const char *name, const struct hr_buf *text, mode_t mode,
+put(const struct hr_sidecars *b, const char *name, const struct hr_buf *text, mode_t mode,
     struct hr_err *err)
 {
 	HR_FREE char *path = path_of(b, name, err);
@@ -79,7 +85,7 @@ put(const struct hr_box *b, const char *name, const struct hr_buf *text, mode_t 
 }
 
 static int
-put_json(const struct hr_box *b, const char *name, struct json_object *o, struct hr_err *err)
+put_json(const struct hr_sidecars *b, const char *name, struct json_object *o, struct hr_err *err)
 {
 	HR_BUF(text, FILE_MAX);
 
@@ -90,7 +96,7 @@ put_json(const struct hr_box *b, const char *name, struct json_object *o, struct
 
 /* Returns the directory, absolute, which the caller frees; NULL with *err set. */
 static char *
-directory_of(const struct hr_box *b, struct hr_err *err)
+directory_of(const struct hr_sidecars *b, struct hr_err *err)
 {
 	HR_FREE char *path = path_of(b, BELOW, err);
 	char *real = path != NULL ? realpath(path, NULL) : NULL;
@@ -101,7 +107,7 @@ directory_of(const struct hr_box *b, struct hr_err *err)
 }
 
 static bool
-has_rules(const struct hr_box *b)
+has_rules(const struct hr_sidecars *b)
 {
 	HR_FREE char *path = path_of(b, POLICY, NULL);
 
@@ -110,7 +116,7 @@ has_rules(const struct hr_box *b)
 
 /* What the rules need: the values of secrets, and a placeholder for each credential. */
 struct needs {
-	const struct hr_box *b;
+	const struct hr_backend_host *h;
 	struct json_object *secrets, *placeholders;
 	struct json_object *before; /* the placeholders of an earlier start */
 	struct json_object *known;  /* the secrets that the rules have had */
@@ -121,13 +127,13 @@ static int
 need_secret(void *arg, const char *name)
 {
 	struct needs *n = arg;
-	const struct hr_backend_host *h = n->b->h;
+	const struct hr_backend_host *h = n->h;
 	struct hr_err e = {0};
 	HR_BUF(value, HR_SECRET_MAX + 1);
 
 	if (hr_secret_get(h->state_dir, h->environ, name, &value, &e) < 0) {
 		/* a token of the caller's, or of the one who started the box */
-		const char *token = hr_box_token(n->b, name);
+		const char *token = hr_egress_token(h, name);
 
 		token = token != NULL ? token : hr_json_text_at(n->known, name);
 		if (e.code != HR_E_NOTFOUND || token == NULL)
@@ -154,7 +160,7 @@ need_placeholder(void *arg, const struct egress_credential *c)
 
 /* Checks the rules, and writes them with what they need, the rules last. */
 static int
-put_rules(const struct hr_box *b, struct json_object *rules, struct hr_err *err)
+put_rules(const struct hr_sidecars *b, struct json_object *rules, struct hr_err *err)
 {
 	HR_CLEAN(hr_rules_clean)
 	struct egress_policy *p = hr_rules_read(rules, b->h->environ, err);
@@ -162,7 +168,7 @@ put_rules(const struct hr_box *b, struct json_object *rules, struct hr_err *err)
 	HR_PUT struct json_object *placeholders = json_object_new_object();
 	HR_PUT struct json_object *before = NULL;
 	HR_PUT struct json_object *known = NULL;
-	struct needs n = {b, secrets, placeholders, NULL, NULL, err};
+	struct needs n = {b->h, secrets, placeholders, NULL, NULL, err};
 	HR_BUF(text, FILE_MAX);
 
 	if (p == NULL || get(b, PLACEHOLDERS, &text, err) < 0)
@@ -198,10 +204,9 @@ static int
 check_credential(void *arg, const struct egress_credential *c)
 {
 	const struct needs *n = arg;
-	struct json_object *map =
-	    hr_config_value(n->b->h->config, "sandbox.runtime_startup_env_vars");
+	struct json_object *map = hr_config_value(n->h->config, "sandbox.runtime_startup_env_vars");
 
-	return hr_env_get(n->b->h->env, c->variable) == NULL && hr_json_at(map, c->variable) == NULL
+	return hr_env_get(n->h->env, c->variable) == NULL && hr_json_at(map, c->variable) == NULL
 		   ? 0
 		   : hr_err_set(n->err, HR_E_INVAL,
 			 "the sandbox is given the variable %s, and the credentials of "
@@ -210,23 +215,21 @@ check_credential(void *arg, const struct egress_credential *c)
 }
 
 int
-hr_box_check_rules(const struct hr_box *b, struct hr_err *err)
+hr_egress_check(const struct hr_backend_host *h, const char *net, struct hr_err *err)
 {
-	HR_PUT struct json_object *rules = given_rules(b->h->config);
+	HR_PUT struct json_object *rules = given_rules(h->config);
 	HR_CLEAN(hr_rules_clean) struct egress_policy *p = NULL;
-	struct needs n = {.b = b, .err = err};
-	enum hr_box_net net;
+	struct needs n = {.h = h, .err = err};
 
-	if (hr_box_network(b->h->config, &net, err) < 0)
-		return -1;
-	if (net != HR_BOX_EGRESS)
-		return hr_config_value(b->h->config, "sandbox.network") == NULL
+	if (strcmp(net, "egress") != 0)
+		return hr_config_value(h->config, "sandbox.network") == NULL
 			   ? 0
 			   : hr_err_set(err, HR_E_INVAL,
-				 "sandbox.network has rules, and the network of the box is %s: use "
+				 "sandbox.network has rules, and the network of the sandbox is %s: "
+				 "use "
 				 "--network egress, or unset sandbox.network",
-				 net == HR_BOX_HOST ? "host" : "none");
-	p = hr_rules_read(rules, b->h->environ, err);
+				 net);
+	p = hr_rules_read(rules, h->environ, err);
 	return p != NULL ? egress_policy_credentials(p, check_credential, &n) : -1;
 }
 
@@ -234,7 +237,7 @@ hr_box_check_rules(const struct hr_box *b, struct hr_err *err)
 
 /* Makes the certificates of the sandbox, unless an earlier box of it has made them. */
 static int
-make_authority(const struct hr_box *b, struct hr_err *err)
+make_authority(const struct hr_sidecars *b, struct hr_err *err)
 {
 	HR_FREE char *program = hr_module_path(PROGRAM, err);
 	HR_FREE char *dir = directory_of(b, err);
@@ -265,7 +268,7 @@ open_told(const char *dir, struct hr_err *err)
 }
 
 static void
-remove_all(const struct hr_box *b, const char *const names[], size_t n)
+remove_all(const struct hr_sidecars *b, const char *const names[], size_t n)
 {
 	size_t i;
 
@@ -278,22 +281,21 @@ remove_all(const struct hr_box *b, const char *const names[], size_t n)
 }
 
 int
-hr_box_prepare_rules(const struct hr_box *b, struct hr_err *err)
+hr_egress_prepare(const struct hr_sidecars *b, bool has, struct hr_err *err)
 {
 	HR_PUT struct json_object *given = given_rules(b->h->config);
 	HR_PUT struct json_object *rules = NULL;
 	HR_FREE char *dir = path_of(b, BELOW, err);
-	HR_FREE char *told = path_of(b, BELOW "/" HR_BOX_TOLD, err);
+	HR_FREE char *told = path_of(b, TOLD, err);
 	HR_BUF(resolver, 64);
-	enum hr_box_net net;
 
-	if (dir == NULL || told == NULL || hr_box_network(b->h->config, &net, err) < 0)
+	if (dir == NULL || told == NULL)
 		return -1;
-	if (net != HR_BOX_EGRESS) /* an earlier box of the sandbox may have had rules */
+	if (!has) /* an earlier box of the sandbox may have had rules */
 		return hr_path_remove(dir, err);
 	if (given == NULL || json_object_deep_copy(given, &rules, NULL) != 0)
 		return hr_err_nomem(err);
-	if (hr_box_rule_tokens(b, rules, err) < 0)
+	if (hr_egress_add_tokens(b->h, rules, err) < 0)
 		return -1;
 	/* what a box has left that did not end by "down"; the next one asks for no address of
 	 * before */
@@ -306,7 +308,29 @@ hr_box_prepare_rules(const struct hr_box *b, struct hr_err *err)
 }
 
 int
-hr_box_rules_env(const struct hr_box *b, struct hr_strv *env, struct hr_err *err)
+hr_egress_files(const struct hr_sidecars *b, hr_egress_file_fn *fn, void *arg, struct hr_err *err)
+{
+	static const char *const files[][2] = {{RESOLVER, "/etc/resolv.conf"},
+	    {BELOW "/trust.pem", BUNDLE}, {BELOW "/ca.crt", AUTHORITY},
+	    {TOLD, "/run/handrail/network"}};
+	char place[PATH_MAX];
+	size_t i;
+
+	for (i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		HR_FREE char *path = path_of(b, files[i][0], err);
+
+		if (path == NULL)
+			return -1;
+		if (realpath(path, place) == NULL)
+			return hr_err_sys(err, errno, "%s", path);
+		if (fn(arg, place, files[i][1]) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int
+hr_egress_env(const struct hr_sidecars *b, struct hr_strv *env, struct hr_err *err)
 {
 	static const char *const bundle[] = {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE",
 	    "GIT_SSL_CAINFO", "CURL_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO"};
@@ -316,11 +340,12 @@ hr_box_rules_env(const struct hr_box *b, struct hr_strv *env, struct hr_err *err
 
 	if (get(b, PLACEHOLDERS, &text, err) < 0)
 		return -1;
+	hr_strv_set_env(env, "HANDRAIL_NETWORK_LOG=/run/handrail/network/refused");
 	for (i = 0; i < sizeof(bundle) / sizeof(*bundle); i++)
 		if (hr_env_get(hr_strv_list(env), bundle[i]) == NULL)
-			hr_strv_set_envf(env, "%s=%s", bundle[i], HR_BOX_BUNDLE);
+			hr_strv_set_envf(env, "%s=%s", bundle[i], BUNDLE);
 	if (hr_env_get(hr_strv_list(env), "NODE_EXTRA_CA_CERTS") == NULL)
-		hr_strv_set_env(env, "NODE_EXTRA_CA_CERTS=" HR_BOX_AUTHORITY);
+		hr_strv_set_env(env, "NODE_EXTRA_CA_CERTS=" AUTHORITY);
 	if (hr_json_decode(hr_buf_str(&text), text.len, &o, NULL) < 0)
 		return hr_err_set(err, HR_E_INVAL, PLACEHOLDERS " is damaged");
 	json_object_object_foreach(o, name, value)
@@ -331,7 +356,7 @@ hr_box_rules_env(const struct hr_box *b, struct hr_strv *env, struct hr_err *err
 }
 
 int
-hr_box_keep_rules(const struct hr_box *b, struct hr_err *err)
+hr_egress_keep(const struct hr_sidecars *b, struct hr_err *err)
 {
 	HR_FREE char *dir = NULL;
 	const char *argv[] = {PROGRAM, NULL, NULL};
@@ -339,8 +364,8 @@ hr_box_keep_rules(const struct hr_box *b, struct hr_err *err)
 	if (!has_rules(b))
 		return 0;
 	argv[1] = dir = directory_of(b, err);
-	return dir == NULL || hr_box_helper_find(b,
-				  &(const struct hr_box_helper){.argv = argv,
+	return dir == NULL || hr_sidecar_find(b,
+				  &(const struct hr_sidecar){.argv = argv,
 				      .record = RECORD,
 				      .what = "the broker of the box's network"},
 				  err) < 0
@@ -349,9 +374,9 @@ hr_box_keep_rules(const struct hr_box *b, struct hr_err *err)
 }
 
 void
-hr_box_end_rules(const struct hr_box *b)
+hr_egress_end(const struct hr_sidecars *b)
 {
-	hr_box_helper_end(b, RECORD);
+	hr_sidecar_end(b, RECORD);
 	remove_all(b, (const char *const[]){SECRETS, NGINX}, 2);
 }
 
@@ -359,7 +384,7 @@ hr_box_end_rules(const struct hr_box *b)
 
 /* Connects to the broker by its open file, since the path may be too long for an address. */
 static int
-talk(const struct hr_box *b, const char *request, struct hr_err *err)
+talk(const struct hr_sidecars *b, const char *request, struct hr_err *err)
 {
 	HR_FREE char *path = path_of(b, CONTROL, err);
 	HR_CLOSE int at = path != NULL ? open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
@@ -423,7 +448,7 @@ on_answer(void *arg, const char *line, size_t len)
 
 /* Makes the broker read the files again. */
 static int
-reload(const struct hr_box *b, struct hr_err *err)
+reload(const struct hr_sidecars *b, struct hr_err *err)
 {
 	HR_CLOSE int fd = talk(b, "{\"op\":\"reload\"}\n", err);
 	HR_PUT struct json_object *o = NULL;
@@ -446,10 +471,10 @@ reload(const struct hr_box *b, struct hr_err *err)
 }
 
 int
-hr_box_rules(void *self, char **ret_json, struct hr_err *err)
+hr_egress_rules(const struct hr_sidecars *b, char **ret_json, struct hr_err *err)
 {
 	HR_BUF(text, EGRESS_POLICY_MAX);
-	int r = get(self, POLICY, &text, err);
+	int r = b->dir != NULL ? get(b, POLICY, &text, err) : 0;
 
 	*ret_json = NULL;
 	if (r <= 0)
@@ -459,10 +484,9 @@ hr_box_rules(void *self, char **ret_json, struct hr_err *err)
 }
 
 int
-hr_box_set_rules(void *self, const char *json, struct hr_err *err)
+hr_egress_set_rules(const struct hr_sidecars *b, const char *json, struct hr_err *err)
 {
 	static const char *const names[] = {SECRETS, PLACEHOLDERS, POLICY};
-	const struct hr_box *b = self;
 	HR_FREE char *dir = path_of(b, BELOW, err);
 	HR_CLOSE int lock = dir != NULL ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	HR_PUT struct json_object *rules = NULL;
@@ -495,9 +519,9 @@ hr_box_set_rules(void *self, const char *json, struct hr_err *err)
 }
 
 int
-hr_box_rules_log(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
+hr_egress_log(
+    const struct hr_sidecars *b, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
 {
-	const struct hr_box *b = self;
 	HR_CLOSE int fd = talk(b,
 	    follow ? "{\"op\":\"log\",\"from\":0,\"follow\":true}\n"
 		   : "{\"op\":\"log\",\"from\":0,\"follow\":false}\n",
