@@ -14,6 +14,7 @@ libbase_la_SOURCES = \
 	%D%/process/image.c %D%/process/image.h \
 	%D%/log.c %D%/log.h \
 	%D%/loglines.c %D%/loglines.h \
+	%D%/loopback.c %D%/loopback.h \
 	%D%/module.c %D%/module.h \
 	%D%/text/nearest.c %D%/text/nearest.h \
 	%D%/process/notify.c %D%/process/notify.h \

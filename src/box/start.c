@@ -7,15 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/rtnetlink.h>
 #include <linux/sched.h>
-#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -26,6 +23,7 @@
 #include "base/account.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/loopback.h"
 #include "base/path.h"
 #include "base/process/pid.h"
 #include "base/process/spawn.h"
@@ -92,57 +90,6 @@ not_cloned(int sys, struct hr_err *err)
 
 /* ---- the box itself ---- */
 
-static int
-raise_loopback(struct hr_err *err)
-{
-	HR_CLOSE int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct ifreq r = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-
-	return fd >= 0 && ioctl(fd, SIOCSIFFLAGS, &r) == 0
-		   ? 0
-		   : hr_err_sys(err, errno, "start the loopback interface of the box");
-}
-
-/* Makes every IPv4 address one of the loopback interface ("AnyIP"): a broker of the caller's, which
- * listens in the network of the box, takes what programs send to any machine. Without a listener,
- * and over IPv6, the kernel refuses a connection at once. */
-static int
-route_all(struct hr_err *err)
-{
-	struct {
-		struct nlmsghdr head;
-		struct rtmsg route;
-		struct rtattr attr;
-		unsigned index;
-	} ask = {.head = {.nlmsg_len = sizeof(ask),
-		     .nlmsg_type = RTM_NEWROUTE,
-		     .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL},
-	    .route = {.rtm_family = AF_INET,
-		.rtm_table = RT_TABLE_LOCAL,
-		.rtm_protocol = RTPROT_BOOT,
-		.rtm_scope = RT_SCOPE_HOST,
-		.rtm_type = RTN_LOCAL},
-	    .attr = {.rta_len = RTA_LENGTH(sizeof(unsigned)), .rta_type = RTA_OIF},
-	    .index = if_nametoindex("lo")};
-	struct {
-		struct nlmsghdr head;
-		struct nlmsgerr result;
-		char rest[1024];
-	} answer;
-	HR_CLOSE int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	ssize_t n = -1;
-
-	if (fd >= 0 && ask.index > 0 && send(fd, &ask, sizeof(ask), 0) == (ssize_t)sizeof(ask))
-		n = hr_fd_read(fd, &answer, sizeof(answer));
-	if (n >= (ssize_t)(sizeof(answer.head) + sizeof(answer.result)) &&
-	    answer.head.nlmsg_type == NLMSG_ERROR) {
-		if (answer.result.error == 0)
-			return 0;
-		errno = -answer.result.error;
-	}
-	return hr_err_sys(err, errno, "route all addresses to the loopback interface of the box");
-}
-
 /* Lets every account of the box listen on ports below 1024, as container engines do: the ports are
  * the box's own. A kernel or a container that keeps the setting leaves them to the box's root. */
 static void
@@ -182,7 +129,8 @@ become_program(const struct first *f, struct hr_err *err)
 		return hr_err_sys(err, errno, "become root of the box");
 	if (sethostname(s->name, strlen(s->name)) < 0)
 		return hr_err_sys(err, errno, "set the host name of the box");
-	if (!s->host_network && (raise_loopback(err) < 0 || (s->egress && route_all(err) < 0)))
+	if (!s->host_network &&
+	    (hr_loopback_raise(err) < 0 || (s->egress && hr_loopback_take_all(err) < 0)))
 		return -1;
 	if (!s->host_network)
 		open_low_ports();
@@ -401,7 +349,8 @@ box_start_check(const struct box_spec *s, struct hr_err *err)
 	pid = cloned(s, -1, &pidfd);
 	if (pid == 0)
 		_exit(unshare(CLONE_NEWCGROUP) == 0 &&
-			      (!s->egress || (raise_loopback(NULL) == 0 && route_all(NULL) == 0))
+			      (!s->egress ||
+				  (hr_loopback_raise(NULL) == 0 && hr_loopback_take_all(NULL) == 0))
 			  ? 0
 			  : errno);
 	if (pid < 0)

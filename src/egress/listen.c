@@ -10,18 +10,34 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/loopback.h"
 #include "base/process/spawn.h"
 
-/* The owner of a user namespace may enter the network only from inside the former. */
+static ino_t
+network_here(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/net", &st) == 0 ? st.st_ino : 0;
+}
+
+/* Enters the network of the box, which must not be that of the machine: all addresses become its
+ * own. The launcher of a box has done that, too, or will; a container has only an interface. The
+ * owner of a user namespace may enter the network only from inside the former. */
 static int
 enter_network(int box, struct hr_err *err)
 {
-	return setns(box, CLONE_NEWNET) == 0 || setns(box, CLONE_NEWUSER | CLONE_NEWNET) == 0
-		   ? 0
-		   : hr_err_sys(err, errno, "enter the network of the box");
+	ino_t machine = network_here();
+
+	if (setns(box, CLONE_NEWNET) != 0 && setns(box, CLONE_NEWUSER | CLONE_NEWNET) != 0)
+		return hr_err_sys(err, errno, "enter the network of the box");
+	if (machine == 0 || network_here() == machine)
+		return hr_err_set(err, HR_E_INVAL, "the box has the network of the machine");
+	return hr_loopback_raise(err) < 0 ? -1 : hr_loopback_take_all(err);
 }
 
 static int
