@@ -68,6 +68,7 @@ libhost_la_SOURCES = \
 	%D%/docker/make.c \
 	%D%/docker/preflight.c \
 	%D%/docker/pull.c \
+	%D%/docker/rules.c \
 	%D%/docker/spec.c %D%/docker/spec.h \
 	%D%/git/clone.c \
 	%D%/git/gitrepo.c %D%/git/gitrepo.h \

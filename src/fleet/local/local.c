@@ -181,6 +181,11 @@ place(const struct local *l, struct hr_sandbox *s, struct hr_fleet_row *row, str
 	const char *url = hr_sandbox_url(s), *key = hr_sandbox_session_api_key(s);
 
 	if (s->endpoint.unix_socket != NULL) {
+		if (l->sockets == NULL)
+			return hr_err_set(err, HR_E_UNSUPPORTED,
+			    "the service does not reach containers whose network has rules: use "
+			    "the "
+			    "back-end box");
 		if (hr_local_link(l->sockets, row->id, s->endpoint.unix_socket, row->at,
 			sizeof(row->at), err) < 0)
 			return -1;
@@ -518,8 +523,8 @@ open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
 	flags = kind.ops->flags;
 	l->tells = (flags & HR_KIND_OF_STATE) != 0;
 	l->stays = kind.ops->pause == NULL;
-	l->rules =
-	    kind.ops->network != NULL && hr_config_value(o->config, "sandbox.network") == NULL;
+	l->rules = kind.ops->network != NULL && (flags & HR_KIND_SOCKET) != 0 &&
+		   hr_config_value(o->config, "sandbox.network") == NULL;
 	if ((flags & HR_KIND_SOCKET) != 0 && o->other_nginx)
 		r = hr_err_set(err, HR_E_INVAL,
 		    "--no-nginx: only the service's own nginx reaches sandboxes of the back-end "

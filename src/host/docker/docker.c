@@ -43,6 +43,7 @@ docker_free(void *self)
 
 	release(d);
 	hr_engine_done(&d->engine);
+	hr_docker_forget_rules(d);
 	free(d->name);
 	free(d->id);
 	free(d->url);
@@ -53,12 +54,16 @@ docker_free(void *self)
 static int
 docker_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 {
-	struct hr_docker *d = calloc(1, sizeof(*d));
+	struct hr_docker *d;
 	size_t i;
 
+	if (!h->attach && hr_docker_check_rules(h, err) < 0)
+		return -1;
+	d = calloc(1, sizeof(*d));
 	if (d == NULL)
 		return hr_err_nomem(err);
-	d->h = h;
+	d->h = d->side.h = h;
+	d->side.watch = d->side.socket = -1;
 	for (i = 0; i < 4; i++)
 		d->locks[i] = (struct hr_portlock)HR_PORTLOCK_NONE;
 	if (hr_text_setf(&d->name, err, PREFIX "%s", h->sid) != 0) {
@@ -162,7 +167,9 @@ start_again(struct hr_docker *d, struct json_object *o, struct hr_err *err)
 	/* uses nanoseconds: the container's first start may have been in this second */
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	(void)snprintf(since, sizeof(since), "%lld.%09ld", (long long)now.tv_sec, now.tv_nsec);
-	return hr_docker_call(d, "POST", "/start", NULL, err) == 0
+	hr_docker_stop_rules(d);
+	return hr_docker_call(d, "POST", "/start", NULL, err) == 0 &&
+		       hr_docker_keep_rules(d, err) == 0
 		   ? hr_docker_wait_ready(d, since, err)
 		   : -1;
 }
@@ -198,7 +205,10 @@ find(struct hr_docker *d, enum hr_connected *ret_how, struct hr_err *err)
 		return -1;
 	status = hr_json_text_or(hr_json_at(o, "State"), "Status", "");
 	*ret_how = strcmp(status, "running") == 0 ? HR_SANDBOX_FOUND : HR_SANDBOX_RESUMED;
-	return read_env(d, o, err) == 0 && start_again(d, o, err) == 0 ? 1 : -1;
+	return read_env(d, o, err) == 0 && start_again(d, o, err) == 0 &&
+		       hr_docker_keep_rules(d, err) == 0 && hr_docker_open_socket(d, err) == 0
+		   ? 1
+		   : -1;
 }
 
 static int
@@ -229,19 +239,10 @@ docker_endpoint(void *self, struct hr_endpoint *ret)
 	struct hr_docker *d = self;
 
 	ret->url = d->url;
+	ret->unix_socket = d->side.dir != NULL ? d->side.at : NULL;
 	ret->key = d->key;
 	ret->vscode_port = d->vscode_port;
 	memcpy(ret->app_ports, d->app_ports, sizeof(ret->app_ports));
-}
-
-/* Returns the addresses; another machine's Engine has its ports on that machine. */
-static int
-docker_web_hosts(void *self, char **ret_json, struct hr_err *err)
-{
-	struct hr_docker *d = self;
-	const char *host = hr_env_get(d->h->environ, "DOCKER_HOST_ADDR");
-
-	return hr_web_hosts_at(host != NULL ? host : "localhost", d->app_ports, ret_json, err);
 }
 
 /* ---- records ---- */
@@ -259,6 +260,7 @@ docker_record(void *self, struct hr_err *err)
 	hr_record_put_int(&b, "app_port_1", d->app_ports[0]);
 	hr_record_put_int(&b, "app_port_2", d->app_ports[1]);
 	hr_record_put_text(&b, "key", d->key);
+	hr_record_put_text(&b, "dir", d->side.dir);
 	return hr_record_take(&b, err);
 }
 
@@ -299,7 +301,11 @@ docker_restore(void *self, const char *record, struct hr_err *err)
 	if (r == 0 && hr_json_text_at(o, "key") != NULL)
 		r = hr_text_set(&d->key, hr_json_text_at(o, "key"), err);
 	if (r == 0)
+		r = hr_text_set(&d->side.dir, hr_json_text_at(o, "dir"), err);
+	if (r == 0)
 		r = hr_docker_set_url(d, err);
+	if (r == 0 && d->h->attach)
+		hr_docker_find_rules(d);
 	/* the caller needs it running, so start it */
 	if (r != 0 || d->h->attach)
 		return r;
@@ -400,6 +406,8 @@ docker_adopt(void *self, const char *sid, const char *record, struct hr_err *err
 		return hr_err_set(err, HR_E_INVAL, "the record of the sandbox is damaged");
 	d->recorded = false;
 	r = hr_text_set(&d->id, hr_docker_id(o, "id"), err);
+	if (r == 0)
+		r = hr_text_set(&d->side.dir, hr_json_text_at(o, "dir"), err);
 	/* the id finds it also after a rename that was done without an answer */
 	if (r == 0)
 		r = take_name(d, d->h->sid, err);
@@ -466,13 +474,17 @@ docker_destroy(void *self, struct hr_err *err)
 		return -1;
 	/* a record from before the create call returned has only a name, which may belong to
 	 * another container */
-	if (d->id == NULL || *d->id == '\0')
-		return hr_docker_end_named(d, &now, err);
-	(void)snprintf(path, sizeof(path), "/containers/%.80s" HR_CONTAINER_REMOVE, d->id);
-	if (hr_engine_call(&d->engine, "DELETE", path, NULL, NULL, &why) == 0 ||
-	    why.code == HR_E_NO_SANDBOX)
-		return 0;
-	return hr_err_pass(err, &why);
+	if (d->id == NULL || *d->id == '\0') {
+		if (hr_docker_end_named(d, &now, err) < 0)
+			return -1;
+	} else {
+		(void)snprintf(path, sizeof(path), "/containers/%.80s" HR_CONTAINER_REMOVE, d->id);
+		if (hr_engine_call(&d->engine, "DELETE", path, NULL, NULL, &why) != 0 &&
+		    why.code != HR_E_NO_SANDBOX)
+			return hr_err_pass(err, &why);
+	}
+	hr_docker_end_rules(d);
+	return 0;
 }
 
 static int
@@ -587,7 +599,7 @@ docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_err 
 
 static const char *const heeds[] = {"sandbox.limits.", "sandbox.security.", "sandbox.enable_gpu",
     "sandbox.cuda_visible_devices", "sandbox.additional_networks", "sandbox.docker_runtime_kwargs",
-    "sandbox.use_host_network", "sandbox.runtime_binding_address", NULL};
+    "sandbox.use_host_network", "sandbox.runtime_binding_address", "sandbox.network", NULL};
 
 const struct hr_sandbox_ops hr_backend_docker = {
     .abi = HR_BACKEND_ABI,
@@ -611,7 +623,12 @@ const struct hr_sandbox_ops hr_backend_docker = {
     .exec = docker_exec,
     .freeze = docker_freeze,
     .adopt = docker_adopt,
-    .web_hosts = docker_web_hosts,
+    .vscode_url = hr_docker_vscode_url,
+    .web_url = hr_docker_web_url,
+    .web_hosts = hr_docker_web_hosts,
+    .network = hr_docker_rules,
+    .set_network = hr_docker_set_rules,
+    .network_log = hr_docker_rules_log,
     .events = hr_docker_events,
     .doctor = hr_docker_doctor,
     .build = hr_docker_build,

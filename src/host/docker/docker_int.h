@@ -9,6 +9,7 @@
 
 #include "host/docker/engine.h"
 #include "host/records/portlock.h"
+#include "host/sidecar/egress.h"
 #include "host/handle.h"
 
 struct hr_docker {
@@ -19,6 +20,7 @@ struct hr_docker {
 	bool recorded; /* the id comes from a record of this machine */
 	int port, vscode_port, app_ports[2];
 	struct hr_portlock locks[4];
+	struct hr_sidecars side; /* side.dir is NULL if the network has no rules */
 };
 
 /* Connects to the Engine at first use. */
@@ -39,6 +41,32 @@ int hr_docker_wait_ready(struct hr_docker *d, const char *since, struct hr_err *
 int hr_docker_make(struct hr_docker *d, struct hr_err *err);
 /* Joins sandbox.additional_networks; logs a network that refuses. */
 void hr_docker_join_networks(struct hr_docker *d);
+
+/* ---- a network with rules (rules.c); all of it does nothing for a container without ---- */
+
+/* Checks the settings before anything is made. */
+int hr_docker_check_rules(const struct hr_backend_host *h, struct hr_err *err);
+/* Sets d->side.dir and makes the files that a new container sees. */
+int hr_docker_prepare_rules(struct hr_docker *d, struct hr_err *err);
+/* Starts the broker of a running container, unless that runs already. */
+int hr_docker_keep_rules(struct hr_docker *d, struct hr_err *err);
+/* Opens the socket of a server that is ready. */
+int hr_docker_open_socket(struct hr_docker *d, struct hr_err *err);
+/* Does the last two for a container that may not run: it is of use without its broker, too. */
+void hr_docker_find_rules(struct hr_docker *d);
+/* Ends the processes for a container that has stopped, before it starts again. */
+void hr_docker_stop_rules(const struct hr_docker *d);
+/* Ends them for good, and removes their files. */
+void hr_docker_end_rules(struct hr_docker *d);
+void hr_docker_forget_rules(struct hr_docker *d);
+
+/* Implements the table's call. */
+int hr_docker_web_url(void *self, char **ret, struct hr_err *err);
+int hr_docker_vscode_url(void *self, char **ret, struct hr_err *err);
+int hr_docker_web_hosts(void *self, char **ret_json, struct hr_err *err);
+int hr_docker_rules(void *self, char **ret_json, struct hr_err *err);
+int hr_docker_set_rules(void *self, const char *json, struct hr_err *err);
+int hr_docker_rules_log(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err);
 
 /* Writes "/images/NAME", keeping the slashes of the name. */
 void hr_docker_image_path(struct hr_buf *b, const char *name);

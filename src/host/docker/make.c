@@ -105,6 +105,8 @@ hr_docker_set_url(struct hr_docker *d, struct hr_err *err)
 	const char *base = hr_config_text(d->h->config, "sandbox.local_runtime_url");
 	const char *host = hr_env_get(d->h->environ, "DOCKER_HOST_ADDR");
 
+	if (d->side.dir != NULL)
+		return hr_text_setf(&d->url, err, "unix:%s/edge/" HR_SIDECAR_SOCKET, d->side.dir);
 	if (host != NULL)
 		return hr_text_setf(&d->url, err, "http://%s:%d", host, d->port);
 	if (base == NULL || strcmp(base, "http://localhost") == 0)
@@ -207,6 +209,8 @@ begin(struct hr_docker *d, const struct hr_dockerspec *spec, struct hr_err *err)
 		return -1;
 	r = hr_docker_call(d, "POST", "/start", NULL, err);
 	if (r == 0)
+		r = hr_docker_keep_rules(d, err);
+	if (r == 0)
 		d->h->status(d->h->arg, "STATUS$RUNTIME_STARTED");
 	else
 		undo(d);
@@ -243,15 +247,15 @@ note_open_ports(const struct hr_docker *d)
 	static const char *const everywhere[] = {"0.0.0.0", "::", "", NULL};
 	const char *at = hr_config_text(d->h->config, "sandbox.runtime_binding_address");
 
-	if (at != NULL && hr_is_one_of(at, everywhere) &&
+	if (at != NULL && hr_is_one_of(at, everywhere) && d->side.dir == NULL &&
 	    !hr_config_bool(d->h->config, "sandbox.use_host_network"))
 		d->h->log(d->h->arg,
 		    "other machines can reach the sandbox's ports; set "
 		    "sandbox.runtime_binding_address to 127.0.0.1 if only this machine uses them");
 }
 
-int
-hr_docker_make(struct hr_docker *d, struct hr_err *err)
+static int
+make(struct hr_docker *d, struct hr_err *err)
 {
 	struct json_object *uid = hr_config_value(d->h->config, "sandbox.security.run_as_user");
 	const char *image = hr_config_text(d->h->config, "sandbox.runtime_container_image");
@@ -272,8 +276,10 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 	if (hr_docker_owner(d->h, &owner, err) < 0 ||
 	    hr_payload_given(d->h->config, &spec.payload, err) < 0 ||
 	    /* a pool's container that could not be used had another key */
-	    hr_command_key(d->h->environ, &d->key, err) < 0 || choose_ports(d, err) < 0)
+	    hr_command_key(d->h->environ, &d->key, err) < 0 || choose_ports(d, err) < 0 ||
+	    hr_docker_prepare_rules(d, err) < 0)
 		return -1;
+	spec.side = d->side.dir != NULL ? &d->side : NULL;
 	c.port = spec.port = d->port;
 	spec.vscode_port = d->vscode_port;
 	spec.app_ports[0] = d->app_ports[0];
@@ -282,10 +288,17 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 	spec.owner = owner;
 	if (hr_command_build(&command, &c, d->h->config, d->h->environ, err) < 0)
 		return -1;
+	if (spec.side != NULL)
+		hr_strv_add_all(&command, (const char *const[]){"--listen",
+					      "unix:" HR_SIDECAR_EDGE "/" HR_SIDECAR_SOCKET, NULL});
+	if (command.failed)
+		return hr_err_nomem(err);
 	spec.command = hr_strv_list(&command);
 	if (hr_docker_set_url(d, err) < 0 || begin_somehow(d, &spec, err) < 0)
 		return -1;
 	r = hr_docker_wait_ready(d, "0", err);
+	if (r == 0)
+		r = hr_docker_open_socket(d, err);
 	if (r == 0)
 		note_open_ports(d);
 	if (r != 0) {
@@ -293,6 +306,16 @@ hr_docker_make(struct hr_docker *d, struct hr_err *err)
 		undo(d);
 	}
 	return r;
+}
+
+int
+hr_docker_make(struct hr_docker *d, struct hr_err *err)
+{
+	hr_docker_forget_rules(d);
+	if (make(d, err) == 0)
+		return 0;
+	hr_docker_end_rules(d);
+	return -1;
 }
 
 void

@@ -20,6 +20,7 @@
 #include "host/docker/engine.h"
 #include "host/common/payload.h"
 #include "host/config/volumes.h"
+#include "host/sidecar/egress.h"
 #include "proto/json.h"
 
 #define LISTEN "HANDRAIL_LISTEN"
@@ -54,7 +55,7 @@ list_of(struct spec *s, struct json_object *o)
 	return list;
 }
 
-static void
+static int
 environment(struct spec *s)
 {
 	const struct hr_config *c = s->d->host->config;
@@ -67,8 +68,15 @@ environment(struct spec *s)
 	    hr_json_at(hr_config_value(c, "sandbox.runtime_startup_env_vars"), LISTEN) == NULL)
 		hr_strv_set_envf(
 		    &v, LISTEN "=%s", hr_config_text(c, "sandbox.runtime_binding_address"));
+	if (s->d->side != NULL) {
+		/* no other way leads to a program of the container */
+		hr_strv_set_env(&v, "HANDRAIL_PORT_PATHS=true");
+		if (hr_egress_env(s->d->side, &v, s->err) < 0)
+			return -1;
+	}
 	s->bad |= v.failed;
 	put(s, s->body, "Env", hr_json_list(NULL, hr_strv_list(&v)));
+	return 0;
 }
 
 static void
@@ -107,6 +115,10 @@ network(struct spec *s)
 	bool host = hr_config_bool(c, "sandbox.use_host_network") ||
 		    (mode != NULL && strcmp(mode, "host") == 0);
 
+	if (s->d->side != NULL) {
+		put(s, s->host, "NetworkMode", json_object_new_string("none"));
+		return 0;
+	}
 	if (mode != NULL && strcmp(mode, "none") == 0)
 		return hr_err_set(s->err, HR_E_INVAL,
 		    "Invalid value for sandbox.security.network_mode: none (the server could not "
@@ -166,6 +178,34 @@ own_volume(struct spec *s, const char *source, const char *target, const char *m
 	free(v.mode);
 }
 
+/* The lists of mounts, for files of a network with rules. */
+struct lists {
+	struct spec *s;
+	struct json_object *binds, *volumes;
+};
+
+static int
+show_file(void *arg, const char *source, const char *target)
+{
+	const struct lists *l = arg;
+
+	own_volume(l->s, source, target, "ro", l->binds, l->volumes);
+	return 0;
+}
+
+/* Mounts the files of a network with rules, and the directory of the server's socket. */
+static int
+rules(struct spec *s, struct json_object *binds, struct json_object *volumes)
+{
+	struct lists l = {s, binds, volumes};
+	HR_FREE char *edge = hr_sidecar_path(s->d->side, "edge");
+
+	if (edge == NULL)
+		return hr_err_nomem(s->err);
+	own_volume(s, edge, HR_SIDECAR_EDGE, "rw", binds, volumes);
+	return hr_egress_files(s->d->side, show_file, &l, s->err);
+}
+
 static int
 mounts(struct spec *s)
 {
@@ -175,6 +215,7 @@ mounts(struct spec *s)
 	HR_CLEAN(hr_volumes_done) struct hr_volumes v = {0};
 	struct json_object *binds, *volumes;
 	size_t i;
+	int r;
 
 	if (text != NULL && hr_volumes_parse(text, &v, s->err) != 0)
 		return -1;
@@ -187,6 +228,7 @@ mounts(struct spec *s)
 		one_volume(s, &v.v[i], binds, volumes);
 	if (s->d->payload != NULL)
 		own_volume(s, s->d->payload, HR_PAYLOAD_PLACE, "ro", binds, volumes);
+	r = s->d->side != NULL ? rules(s, binds, volumes) : 0;
 	if (hr_json_count(binds) > 0) {
 		put(s, s->host, "Binds", binds);
 		put(s, s->body, "Volumes", volumes);
@@ -194,7 +236,7 @@ mounts(struct spec *s)
 		json_object_put(binds);
 		json_object_put(volumes);
 	}
-	return 0;
+	return r;
 }
 
 /* ---- limits and hardening ---- */
@@ -521,8 +563,9 @@ hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_err *err)
 	/* the list is empty, not null: null would keep the image's own */
 	put(&s, s.body, "Entrypoint", json_object_new_array());
 	put(&s, s.body, "WorkingDir", json_object_new_string("/openhands/code/"));
-	environment(&s);
-	r = network(&s);
+	r = environment(&s);
+	if (r == 0)
+		r = network(&s);
 	if (r == 0)
 		r = mounts(&s);
 	if (r == 0)

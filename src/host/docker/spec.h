@@ -5,6 +5,7 @@
 
 #include "host/handrail-backend.h"
 
+struct hr_sidecars;
 struct json_object;
 
 struct hr_dockerspec {
@@ -15,10 +16,12 @@ struct hr_dockerspec {
 	    *payload;    /* mounted at the place of handrail's programs; NULL: the image has them */
 	const char *key; /* value of SESSION_API_KEY; NULL: none */
 	const char *owner; /* value of the label HR_CONTAINER_LABEL; NULL: there is none */
+	const struct hr_sidecars *side; /* the network has rules; NULL: it has none */
 	int port, vscode_port, app_ports[2];
 };
 
-/* Returns the body, which the caller owns, or NULL with *err naming the wrong value. No I/O. */
+/* Returns the body, which the caller owns, or NULL with *err naming the wrong value. The only I/O
+ * is for the rules of the network. */
 struct json_object *hr_dockerspec_build(const struct hr_dockerspec *d, struct hr_err *err);
 
 #endif

@@ -374,9 +374,15 @@ hr_egress_keep(const struct hr_sidecars *b, struct hr_err *err)
 }
 
 void
-hr_egress_end(const struct hr_sidecars *b)
+hr_egress_stop(const struct hr_sidecars *b)
 {
 	hr_sidecar_end(b, RECORD);
+}
+
+void
+hr_egress_end(const struct hr_sidecars *b)
+{
+	hr_egress_stop(b);
 	remove_all(b, (const char *const[]){SECRETS, NGINX}, 2);
 }
 

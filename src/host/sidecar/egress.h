@@ -21,7 +21,9 @@ int
 hr_egress_files(const struct hr_sidecars *b, hr_egress_file_fn *fn, void *arg, struct hr_err *err);
 /* Starts the broker of a sandbox with rules unless it runs already; b->watch must be open. */
 int hr_egress_keep(const struct hr_sidecars *b, struct hr_err *err);
-/* Ends the broker, if there is one, and removes the values of secrets. */
+/* Ends the broker, if there is one. */
+void hr_egress_stop(const struct hr_sidecars *b);
+/* Does the same, and removes the values of secrets. */
 void hr_egress_end(const struct hr_sidecars *b);
 
 /* Implement the members of struct hr_sandbox_ops. */

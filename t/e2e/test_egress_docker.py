@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Containers whose network has rules, with a real Engine that shares this machine with its caller, who is root: what is
+allowed and refused, changes, a new network after a pause, what is refused before anything is made, and that nothing is
+left."""
+
+import http.server
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.dockerhost import IMAGE, DockerHost, docker, find_engine, make_image  # noqa: E402
+from lib.egressworld import Names  # noqa: E402
+from lib.host import BUILD, PATIENCE  # noqa: E402
+from lib.tap import Tap, equal, skip_all  # noqa: E402
+
+
+class Web(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = b"hello " + self.headers["Host"].split(":")[0].encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *unused):
+        pass
+
+
+class World(DockerHost):
+    """A user with a name server and a web server on 127.0.0.1."""
+
+    def __enter__(self):
+        self.env["SANDBOX_USE_HOST_NETWORK"] = "false"
+        self.names = Names(a_example="127.0.0.1", b_example="127.0.0.1")
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Web)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.web = self.server.server_address[1]
+        return DockerHost.__enter__(self)
+
+    def __exit__(self, *unused):
+        self.server.shutdown()
+        self.server.server_close()
+        DockerHost.__exit__(self, *unused)
+
+    def up(self, *words):
+        rules = dict(dnsServers=["127.0.0.1:%d" % self.names.port], ports=[self.web],
+                     allowOut=["127.0.0.1", "a.example"])
+        self.ok("up", "-q", "--network", "egress", "-s", "sandbox.network=" + json.dumps(rules), *words)
+
+    def get(self, name):
+        """What bash in the container gets from that name; "" if the connection was refused."""
+        return self("run", "exec 3<>/dev/tcp/%s/%d && printf 'GET / HTTP/1.0\\r\\nHost: %s\\r\\n\\r\\n' >&3 && "
+                    "tail -n 1 <&3 2>/dev/null" % (name, self.web, name)).stdout.strip()
+
+    def egress(self, *names):
+        return os.path.join(self.record(self.name)["backend"]["dir"], "egress", *names)
+
+    def broker(self):
+        with open(self.egress("record")) as f:
+            return json.load(f)["pid"]
+
+    def gone(self, *pids):
+        equal([pid for pid in pids if not process.wait_gone(pid, PATIENCE)], [])
+        state = self.path("state")
+        equal((os.path.isdir(state) and os.listdir(state) or [], self.containers()), ([], ""))
+
+    def containers(self):
+        return docker("ps", "-aq", "--filter", "name=openhands-runtime-" + self.name,
+                      universal_newlines=True).stdout
+
+
+def life():
+    """Only what the rules allow is reached, and they change while the container runs."""
+    with World() as h:
+        h.up()
+        equal((h.inspect()["HostConfig"]["NetworkMode"], h.inspect()["HostConfig"]["PortBindings"] or {}), ("none", {}))
+        equal(h.get("a.example"), "hello a.example")
+        equal(h.get("b.example"), "")
+        equal(h.get("192.0.2.1"), "")
+        equal(h.get("127.0.0.1"), "", "the machine's loopback")
+        equal(h("run", "exec 3<>/dev/tcp/a.example/1").returncode, 1, "a port without a rule")
+        equal(h("run", "exec 3<>/dev/tcp/::1/%d" % h.web).returncode, 1, "IPv6")
+        equal("b.example:%d was refused: no rule" % h.web in
+              h("run", "exec 3<>/dev/tcp/b.example/%d; tail -n 1 <&3" % h.web).stderr, True)
+        equal([e["name"] for e in map(json.loads, h.ok("net", "log", "--json").splitlines())
+               if e["verdict"] == "deny" and e.get("name")][0], "b.example")
+        h.ok("net", "allow", "b.example")
+        equal(h.get("b.example"), "hello b.example")
+        equal("allowOut b.example" in h.ok("net", "show").splitlines(), True)
+        equal(json.loads(h.ok("url", "--json"))["web_hosts"], {})
+        broker = h.broker()
+        h.ok("down")
+        h.gone(broker)
+
+
+def paused():
+    """A pause makes a new network, whose rules are there before the shell is."""
+    with World() as h:
+        h.up()
+        h.ok("net", "allow", "b.example")
+        first = h.broker()
+        h.ok("pause")
+        equal(process.wait_gone(first, PATIENCE), True, "the broker ends with the container")
+        h.ok("resume")
+        equal((h.get("a.example"), h.get("b.example"), h.get("192.0.2.1")), ("hello a.example", "hello b.example", ""))
+        second = h.broker()
+        docker("restart", "-t", "1", "openhands-runtime-" + h.name)
+        equal(process.wait_gone(second, PATIENCE), True)
+        equal(h.ok("net", "show").splitlines()[0], "what no line below allows is refused")
+        third = h.broker()
+        h.ok("down")
+        h.gone(first, second, third)
+
+
+def killed():
+    """Without its broker a container reaches nothing; the next command starts one."""
+    with World() as h:
+        h.up()
+        pid = h.broker()
+        os.killpg(pid, signal.SIGKILL)
+        equal(process.wait_gone(pid, PATIENCE), True)
+        inside = docker("exec", "openhands-runtime-" + h.name, "bash", "-c", "exec 3<>/dev/tcp/192.0.2.1/%d" % h.web)
+        equal((inside.returncode, b"refused" in inside.stderr), (1, True), inside.stderr)
+        equal(h.get("a.example"), "hello a.example")
+        h.ok("down")
+
+
+def without_a_broker():
+    """A start whose broker does not start fails, and leaves nothing."""
+    with World() as h:
+        os.mkdir(h.path("programs"))
+        for name in os.listdir(BUILD):
+            if name.startswith("handrail") and name != "handrail-egress":
+                os.symlink(os.path.join(BUILD, name), h.path("programs", name))
+        with open(h.path("programs", "handrail-egress"), "w") as f:
+            f.write("#!/bin/sh\n[ \"$1\" != --prepare ] || exec %s/handrail-egress \"$@\"\n"
+                    "echo no >&2\nexit 1\n" % BUILD)
+        os.chmod(h.path("programs", "handrail-egress"), 0o755)
+        h.env["HANDRAIL_LIBEXECDIR"] = h.path("programs")
+        h.fails(1, "the broker of the box's network: no", "up", "--network", "egress")
+        h.gone()
+
+
+def refusals():
+    """What cannot be enforced is refused with a reason, before anything is made."""
+    with World() as h:
+        rules = 'sandbox.network={"allowOut":["a.example"]}'
+        for text, words, env in (
+                ("the network of the sandbox is default: use --network egress", ("-s", rules), {}),
+                ("sandbox.use_host_network is true", ("--network", "egress"), {"SANDBOX_USE_HOST_NETWORK": "true"}),
+                ("do not hold for sandbox.additional_networks", ("--network", "egress", "-s",
+                                                                 'sandbox.additional_networks=["x"]'), {}),
+                ("cannot be held with privileged", ("--network", "egress", "-s",
+                                                    'sandbox.docker_runtime_kwargs={"privileged":true}'), {}),
+                ("another machine", ("--network", "egress"), {"DOCKER_HOST": "tcp://127.0.0.1:1"})):
+            before = dict(h.env)
+            h.env.update(env)
+            h.fails(1, text, "up", *words)
+            h.env = before
+        h.gone()
+        os.chmod(h.top, 0o755)
+        done = subprocess.run([os.path.join(BUILD, "handrail"), "up", "-n", h.name, "--network", "egress"],
+                              env=dict(h.env, HANDRAIL_STATE_DIR="/nonexistent"), user=54323, group=54323,
+                              extra_groups=[], stderr=subprocess.PIPE, universal_newlines=True)
+        equal((done.returncode, "only root can enter the network of a container" in done.stderr), (1, True),
+              done.stderr)
+
+
+def main():
+    if not os.access(os.path.join(BUILD, "handrail-egress"), os.X_OK):
+        skip_all("handrail-egress is not built: apt-get install libc-ares-dev libssl-dev, and configure again")
+    find_engine()
+    if os.geteuid() != 0:
+        skip_all("only root can hold the rules of a container's network")
+    process.become_subreaper()
+    tap = Tap()
+    top = tempfile.mkdtemp(prefix="e2e-image-")
+    try:
+        make_image(top)
+    finally:
+        shutil.rmtree(top)
+    try:
+        for test in (life, paused, killed, without_a_broker, refusals):
+            tap.run(test.__name__.replace("_", " "), test)
+    finally:
+        docker("rmi", "-f", IMAGE)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
