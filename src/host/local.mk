@@ -186,6 +186,7 @@ libkubernetes_la_SOURCES = \
 	%D%/kubernetes/pause.c \
 	%D%/kubernetes/quantity.c %D%/kubernetes/quantity.h \
 	%D%/kubernetes/reach.c \
+	%D%/kubernetes/rules.c %D%/kubernetes/rules.h \
 	%D%/kubernetes/spec.c \
 	%D%/kubernetes/status.c %D%/kubernetes/status.h \
 	%D%/kubernetes/wait.c \

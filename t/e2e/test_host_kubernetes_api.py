@@ -398,6 +398,59 @@ def hardened():
         equal(h.api.names(), [], "nothing is left")
 
 
+def rules():
+    """Addresses and ports make a policy, before the pod; what no policy can enforce is refused by its name."""
+    def up(h, network, *words):
+        return h("up", "--network", "egress", "-s", "sandbox.network=" + json.dumps(network), *words)
+
+    enforced = {"KUBERNETES_NETWORK_POLICY_ENFORCED": "true"}
+    tcp = [{"protocol": "TCP", "port": 80}, {"protocol": "TCP", "port": 443}]
+    with Cluster(server=True, **enforced) as h:
+        done = up(h, {"allowOut": ["10.1.0.0/16", "93.184.216.34:8080", "172.0.0.0/8"], "denyOut": ["10.1.2.0/24"]})
+        equal(done.returncode, 0, done.stderr)
+        made = [path.rsplit("/", 1)[1] for method, path, _, _ in h.api.requests if method == "POST"]
+        equal(made.index("networkpolicies") < made.index("pods"), True, made)
+        policy = h.api.sent("POST", "/networkpolicies")[0]["spec"]
+        equal((policy["policyTypes"], policy["podSelector"]), (["Ingress", "Egress"], {"matchLabels": {
+            "app": "openhands-runtime", "session": "default"}}))
+        equal(policy["egress"], [
+            {"to": [{"ipBlock": {"cidr": "10.1.0.0/16", "except": []}}], "ports": tcp},
+            {"to": [{"ipBlock": {"cidr": "93.184.216.34/32", "except": []}}],
+             "ports": [{"protocol": "TCP", "port": 8080}]},
+            {"to": [{"ipBlock": {"cidr": "172.0.0.0/8", "except": ["172.16.0.0/12"]}}], "ports": tcp}], "no resolver")
+        h.ok("pause")
+        equal([n for n in h.api.names() if "policy" in n], ["openhands-runtime-default-policy"])
+        h.ok("resume")
+        h.ok("down")
+        equal(h.api.names(), [], "nothing is left")
+    with Cluster(server=True, **enforced) as h:
+        equal(up(h, {"allowInternetAccess": True, "denyOut": ["8.8.8.0/24"], "ports": [22]}).returncode, 0)
+        internet, resolver = h.api.sent("POST", "/networkpolicies")[0]["spec"]["egress"]
+        block = internet["to"][0]["ipBlock"]
+        equal((block["cidr"], internet["ports"]), ("0.0.0.0/0", [{"protocol": "TCP", "port": 22}]))
+        equal({"10.0.0.0/8", "169.254.0.0/16", "127.0.0.0/8", "8.8.8.0/24"} - set(block["except"]), set())
+        equal(([p["port"] for p in resolver["ports"]], resolver["to"][0]["podSelector"]),
+              ([53, 53], {"matchLabels": {"k8s-app": "kube-dns"}}))
+        h.ok("down")
+    with Cluster(server=True, **enforced) as h:
+        equal(h("up", "--network", "egress").returncode, 0)
+        equal(h.api.sent("POST", "/networkpolicies")[0]["spec"]["egress"], [], "no rules allow nothing")
+        h.ok("down")
+        for network, text in (({"allowOut": ["github.com"]}, '"github.com" in allowOut'),
+                              ({"allowOut": ["[2606:4700::1]:443"]}, '"[2606:4700::1]:443" in allowOut'),
+                              ({"rules": {"a.example": [{"methods": ["GET"]}]}}, '"rules"'),
+                              ({"credentials": {"T": {"secret": "t", "hosts": ["a.example"]}}}, '"credentials"'),
+                              ({"presets": ["pypi"]}, '"presets"'), ({"dnsServers": ["1.1.1.1"]}, '"dnsServers"')):
+            done = up(h, network)
+            equal((done.returncode, "cannot enforce " + text in done.stderr), (1, True), done.stderr)
+        h.fails(1, "kubernetes.network_policy is closed", "up", "--network", "egress", "-s",
+                "kubernetes.network_policy=closed")
+        h.fails(1, "use --network egress", "up", "-s", 'sandbox.network={"allowOut":["10.0.0.0/8"]}')
+        h.fails(1, "set kubernetes.network_policy_enforced to true", "up", "--network", "egress", "-s",
+                "kubernetes.network_policy_enforced=false")
+        equal(h.api.names(), [], "nothing was made")
+
+
 def passing_trouble():
     """What is late, busy, cut or forgotten is asked again, and made only once."""
     busy = (429, [("Retry-After", "1")], {"kind": "Status", "code": 429, "message": "slow down"})
@@ -786,7 +839,7 @@ def events():
 
 TESTS = [conversation, agent_sandbox, agent_sandbox_trouble, much_over_tls, behind_a_proxy, stopped_while_it_waits,
          unknown_states, no_such_class,
-         objects_as_captured, hardened, passing_trouble, lost_answer, pages, taken,
+         objects_as_captured, hardened, rules, passing_trouble, lost_answer, pages, taken,
          taken_without_an_answer, not_taken, does_not_come, refused,
          credentials, somebody_else, elsewhere, made_again_meanwhile,
          made_while_it_is_ended, of_other_owners, only_what_was_made_is_deleted, events]

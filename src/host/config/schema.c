@@ -149,6 +149,7 @@ const struct hr_key hr_keys_all[] = {
     TEXT("kubernetes", "access", "\"auto\""),
     BOOL("kubernetes", "ingress", "true"),
     TEXT("kubernetes", "network_policy", "\"none\""),
+    BOOL("kubernetes", "network_policy_enforced", "false"),
     TEXT("kubernetes", "runtime_class", NULL),
     TEXT("kubernetes", "service_account", NULL),
     INT("kubernetes", "schedule_timeout", "0"),

@@ -18,6 +18,7 @@
 #include "base/text/text.h"
 #include "host/common/recordtext.h"
 #include "host/kubernetes/look.h"
+#include "host/kubernetes/rules.h"
 #include "host/kubernetes/why.h"
 #include "proto/json.h"
 
@@ -101,6 +102,8 @@ kubernetes_open(const struct hr_backend_host *h, void **ret_self, struct hr_err 
 	if (ns == NULL || !name_valid(ns, 63))
 		return hr_err_set(err, HR_E_INVAL, "Invalid value for kubernetes.namespace: %s",
 		    ns != NULL ? ns : "");
+	if (!h->attach && hr_kubernetes_check_rules(h, err) < 0)
+		return -1;
 	d = calloc(1, sizeof(*d));
 	if (d == NULL)
 		return hr_err_nomem(err);
@@ -575,7 +578,8 @@ static const char *const heeds[] = {"sandbox.limits.profile", "sandbox.limits.cp
     "sandbox.limits.cpu_quota", "sandbox.limits.mem_limit", "sandbox.limits.max_memory_gb",
     "sandbox.security.run_as_user", "sandbox.security.run_as_group",
     "sandbox.security.readonly_root_fs", "sandbox.security.no_new_privileges",
-    "sandbox.security.cap_drop", "sandbox.security.cap_add",
+    "sandbox.security.cap_drop", "sandbox.security.cap_add", "sandbox.security.network_mode=egress",
+    "sandbox.network",
     /* the back-end reports these settings itself */
     "sandbox.additional_networks", "sandbox.docker_runtime_kwargs", NULL};
 

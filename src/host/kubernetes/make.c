@@ -16,6 +16,7 @@
 #include "host/common/owner.h"
 #include "base/err.h"
 #include "host/config/settings.h"
+#include "host/kubernetes/rules.h"
 #include "proto/json.h"
 
 int
@@ -194,13 +195,14 @@ make_objects(struct hr_kubernetes *d, struct hr_kubernetes_made *m, enum hr_kube
     struct hr_err *err)
 {
 	const char *policy = hr_config_text(d->h->config, "kubernetes.network_policy");
+	bool limited = hr_kubernetes_has_rules(d->h->config) ||
+		       (policy != NULL && *policy != '\0' && strcmp(policy, "none") != 0);
 	bool ingress = hr_config_bool(d->h->config, "kubernetes.ingress");
 
 	/* objects that the pod needs come first; those that lead to it follow while it starts */
 	if (create(d, HR_CLAIM, m, err) != 0 || apply(d, HR_SECRET, m, err) != 0 ||
-	    (policy != NULL && *policy != '\0' && strcmp(policy, "none") != 0 &&
-		apply(d, HR_POLICY, m, err) != 0) ||
-	    create(d, maker, m, err) != 0 || create(d, HR_SERVICE, m, err) != 0)
+	    (limited && apply(d, HR_POLICY, m, err) != 0) || create(d, maker, m, err) != 0 ||
+	    create(d, HR_SERVICE, m, err) != 0)
 		return -1;
 	if (!ingress)
 		return 0;

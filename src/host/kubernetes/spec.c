@@ -18,6 +18,7 @@
 #include "base/strv.h"
 #include "host/config/settings.h"
 #include "host/config/size.h"
+#include "host/kubernetes/rules.h"
 #include "host/kubernetes/yaml.h"
 #include "proto/json.h"
 
@@ -523,7 +524,7 @@ secret(struct spec *s)
 }
 
 /* Composes the network policy: sandboxes cannot reach each other; with "closed" not the cluster
- * either, with "offline" nothing. */
+ * either, with "offline" nothing; rules of the network replace both. */
 static int
 policy(struct spec *s)
 {
@@ -533,17 +534,21 @@ policy(struct spec *s)
 	    "{\"to\":[{\"ipBlock\":{\"cidr\":\"::/0\",\"except\":[\"fc00::/7\",\"fe80::/10\"]}}]},"
 	    "{\"ports\":[{\"protocol\":\"UDP\",\"port\":53},{\"protocol\":\"TCP\",\"port\":53}]}";
 	const char *which = hr_config_text(s->c, "kubernetes.network_policy");
-	bool offline = strcmp(which, "offline") == 0;
+	bool offline = which != NULL && strcmp(which, "offline") == 0;
+	bool rules = hr_kubernetes_has_rules(s->c);
 
-	if (!offline && strcmp(which, "closed") != 0)
+	if (!rules && !offline && strcmp(which, "closed") != 0)
 		return invalid(s, "kubernetes.network_policy", which);
 	hr_buf_adds(&s->b, ",\"spec\":{\"podSelector\":{\"matchLabels\":");
 	selector(s);
 	hr_buf_addf(&s->b,
 	    "},\"policyTypes\":[\"Ingress\",\"Egress\"],\"ingress\":[{\"from\":[{\"podSelector\":{"
 	    "\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"NotIn\",\"values\":[\"" APP
-	    "\"]}]}}]}],\"egress\":[%s]}",
-	    offline ? "" : nobody_inside);
+	    "\"]}]}}]}],\"egress\":[%s",
+	    offline || rules ? "" : nobody_inside);
+	if (rules)
+		hr_kubernetes_put_rules(s->c, &s->b);
+	hr_buf_adds(&s->b, "]}");
 	return 0;
 }
 

@@ -1,0 +1,255 @@
+/* Makes the rules of a sandbox's network a NetworkPolicy, which is about addresses and ports: any
+ * other rule is refused. The cluster's network plugin must enforce policies, and nothing in the API
+ * shows whether it does. */
+#include "config.h"
+
+#include "host/kubernetes/rules.h"
+
+#include <arpa/inet.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "base/err.h"
+#include "host/config/rules.h"
+#include "host/config/settings.h"
+#include "proto/json.h"
+
+/* Ranges that a public range does not include, as policy_is_private() in src/egress has them. */
+static const char *const private[] = {"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8",
+    "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
+    "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+    "224.0.0.0/4", "240.0.0.0/4"};
+#define PRIVATE (sizeof(private) / sizeof(*private))
+
+/* The cluster's resolver, as kubeadm and the services of clouds name it. */
+static const char dns[] =
+    "{\"to\":[{\"namespaceSelector\":{\"matchLabels\":{\"kubernetes.io/metadata.name\":"
+    "\"kube-system\"}},\"podSelector\":{\"matchLabels\":{\"k8s-app\":\"kube-dns\"}}}],"
+    "\"ports\":[{\"protocol\":\"UDP\",\"port\":53},{\"protocol\":\"TCP\",\"port\":53}]}";
+
+bool
+hr_kubernetes_has_rules(const struct hr_config *c)
+{
+	const char *mode = hr_config_text(c, "sandbox.security.network_mode");
+
+	return mode != NULL && strcmp(mode, "egress") == 0;
+}
+
+/* An entry of allowOut or denyOut: an IPv4 address or range, with a port or without. */
+struct entry {
+	uint32_t first;
+	unsigned length; /* bits */
+	int port;        /* 0: none */
+};
+
+/* Reads an entry that egress_policy_read() has accepted. Returns false if it is a name or IPv6. */
+static bool
+read_entry(const char *text, struct entry *e)
+{
+	char address[INET_ADDRSTRLEN];
+	size_t n = strcspn(text, "/:");
+	struct in_addr a;
+
+	if (n >= sizeof(address))
+		return false;
+	memcpy(address, text, n);
+	address[n] = '\0';
+	if (inet_pton(AF_INET, address, &a) != 1)
+		return false;
+	e->first = ntohl(a.s_addr);
+	e->length = text[n] == '/' ? (unsigned)strtoul(text + n + 1, NULL, 10) : 32;
+	text = strchr(text, ':');
+	e->port = text != NULL ? (int)strtol(text + 1, NULL, 10) : 0;
+	return true;
+}
+
+static bool
+contains(const struct entry *outer, const struct entry *e)
+{
+	return outer->length <= e->length &&
+	       (outer->length == 0 || (outer->first ^ e->first) >> (32 - outer->length) == 0);
+}
+
+/* Returns true if no address of the range is public. */
+static bool
+is_private(const struct entry *e)
+{
+	struct entry p;
+	size_t i;
+
+	for (i = 0; i < PRIVATE; i++)
+		if (read_entry(private[i], &p) && contains(&p, e))
+			return true;
+	return false;
+}
+
+/* ---- checks ---- */
+
+static int
+refuse(struct hr_err *err, const char *what)
+{
+	return hr_err_set(err, HR_E_UNSUPPORTED,
+	    "sandbox.network: a NetworkPolicy of Kubernetes has addresses, ranges and ports only, "
+	    "and "
+	    "cannot enforce %s: use the back-end box, or leave it out",
+	    what);
+}
+
+static int
+check_entries(struct json_object *list, bool ports, struct hr_err *err)
+{
+	struct entry e;
+	char what[320];
+	size_t i;
+
+	for (i = 0; i < hr_json_count(list); i++) {
+		const char *text = hr_json_text(hr_json_entry(list, i));
+
+		if (text == NULL || (read_entry(text, &e) && (ports || e.port == 0)))
+			continue;
+		(void)snprintf(what, sizeof(what), "\"%.255s\" in %s", text,
+		    ports ? "allowOut, which is no IPv4 address" : "denyOut");
+		return refuse(err, what);
+	}
+	return 0;
+}
+
+int
+hr_kubernetes_check_rules(const struct hr_backend_host *h, struct hr_err *err)
+{
+	static const char *const can[] = {
+	    "allowOut", "denyOut", "allowInternetAccess", "allow_internet_access", "ports", NULL};
+	const char *policy = hr_config_text(h->config, "kubernetes.network_policy");
+	struct json_object *rules = hr_config_value(h->config, "sandbox.network");
+	HR_CLEAN(hr_rules_clean) struct egress_policy *p = NULL;
+	char what[100];
+
+	if (!hr_kubernetes_has_rules(h->config))
+		return rules == NULL ? 0
+				     : hr_err_set(err, HR_E_INVAL,
+					   "sandbox.network has rules, and the network of the "
+					   "sandbox is the cluster's: use --network egress, or "
+					   "unset sandbox.network");
+	if (policy != NULL && *policy != '\0' && strcmp(policy, "none") != 0)
+		return hr_err_set(err, HR_E_INVAL,
+		    "sandbox.network makes a NetworkPolicy, and kubernetes.network_policy is %s: "
+		    "unset one",
+		    policy);
+	if (!hr_config_bool(h->config, "kubernetes.network_policy_enforced"))
+		return hr_err_set(err, HR_E_UNSUPPORTED,
+		    "a cluster whose network plugin does not enforce NetworkPolicy ignores the "
+		    "rules of "
+		    "sandbox.network, and does not report that: if yours enforces them, set "
+		    "kubernetes.network_policy_enforced to true");
+	if (rules == NULL)
+		return 0;
+	json_object_object_foreach(rules, name, value)
+	{
+		if (hr_is_one_of(name, can) || value == NULL)
+			continue;
+		(void)snprintf(what, sizeof(what), "\"%.60s\"", name);
+		return refuse(err, what);
+	}
+	p = hr_rules_read(rules, h->environ, err);
+	return p != NULL && check_entries(hr_json_at(rules, "allowOut"), true, err) == 0
+		   ? check_entries(hr_json_at(rules, "denyOut"), false, err)
+		   : -1;
+}
+
+/* ---- the policy ---- */
+
+/* Writes the ports of an entry; those of entries without one are 80 and 443 unless `list` is there.
+ */
+static void
+put_ports(struct hr_buf *b, int port, struct json_object *list)
+{
+	size_t i, n = hr_json_count(list);
+
+	hr_buf_adds(b, "\"ports\":[");
+	if (port != 0)
+		hr_buf_addf(b, "{\"protocol\":\"TCP\",\"port\":%d}", port);
+	else if (n == 0)
+		hr_buf_adds(
+		    b, "{\"protocol\":\"TCP\",\"port\":80},{\"protocol\":\"TCP\",\"port\":443}");
+	for (i = 0; port == 0 && i < n; i++)
+		hr_buf_addf(b, "%s{\"protocol\":\"TCP\",\"port\":%lld}", i > 0 ? "," : "",
+		    (long long)hr_json_int(hr_json_entry(list, i)));
+	hr_buf_addc(b, ']');
+}
+
+static void
+put_range(struct hr_buf *b, const char *before, const struct entry *e)
+{
+	hr_buf_addf(b, "%s\"%u.%u.%u.%u/%u\"", before, e->first >> 24, e->first >> 16 & 255,
+	    e->first >> 8 & 255, e->first & 255, e->length);
+}
+
+/* Writes a rule for a range. A public one does not lead to its private parts, nor to those that
+ * `deny` lists. */
+static void
+put_rule(
+    struct hr_buf *b, const struct entry *e, struct json_object *deny, struct json_object *ports)
+{
+	const char *comma = "";
+	struct entry part;
+	size_t i, n = is_private(e) ? 0 : PRIVATE;
+
+	put_range(b, "{\"to\":[{\"ipBlock\":{\"cidr\":", e);
+	hr_buf_adds(b, ",\"except\":[");
+	for (i = 0; i < n + hr_json_count(deny); i++) {
+		const char *text = i < n ? private[i] : hr_json_text(hr_json_entry(deny, i - n));
+
+		if (text == NULL || !read_entry(text, &part) || !contains(e, &part))
+			continue;
+		put_range(b, comma, &part);
+		comma = ",";
+	}
+	hr_buf_adds(b, "]}}],");
+	put_ports(b, e->port, ports);
+	hr_buf_addc(b, '}');
+}
+
+static bool
+denies_all(struct json_object *deny)
+{
+	struct entry e;
+	size_t i;
+
+	for (i = 0; i < hr_json_count(deny); i++)
+		if (read_entry(hr_json_text(hr_json_entry(deny, i)), &e) && e.length == 0)
+			return true;
+	return false;
+}
+
+void
+hr_kubernetes_put_rules(const struct hr_config *c, struct hr_buf *b)
+{
+	struct json_object *rules = hr_config_value(c, "sandbox.network");
+	struct json_object *allow = hr_json_at(rules, "allowOut"),
+			   *deny = hr_json_at(rules, "denyOut");
+	struct json_object *ports = hr_json_at(rules, "ports");
+	const struct entry all = {0};
+	const char *comma = "";
+	struct entry e;
+	size_t i;
+
+	/* allowOut beats denyOut */
+	for (i = 0; i < hr_json_count(allow); i++) {
+		if (!read_entry(hr_json_text(hr_json_entry(allow, i)), &e))
+			continue; /* refused before */
+		hr_buf_adds(b, comma);
+		put_rule(b, &e, NULL, ports);
+		comma = ",";
+	}
+	if ((!hr_json_true_at(rules, "allowInternetAccess") &&
+		!hr_json_true_at(rules, "allow_internet_access")) ||
+	    denies_all(deny))
+		return;
+	hr_buf_adds(b, comma);
+	put_rule(b, &all, deny, ports);
+	hr_buf_addf(b, ",%s", dns);
+}
