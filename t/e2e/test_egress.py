@@ -412,8 +412,8 @@ def refusals(h):
             (1, "maskRequestHost",
              ("--network", "egress", "-s", 'sandbox.network={"maskRequestHost": 1}')),
             (1, "sandbox.network is set, but the back-end local does not support it", ("-r", "local", "-s", rules)),
-            (1, "network_mode is egress, but the back-end docker does not support that",
-             ("-r", "docker", "--network", "egress")),
+            (1, "network_mode is egress, but the back-end local does not support that",
+             ("-r", "local", "--network", "egress")),
             (3, "sandbox.network_file", ("--network", "egress", "-s", "sandbox.network_file=/nonexistent"))):
         h.fails(status, text, "up", "-q", *words)
         equal([name for d in ("state", "run") if os.path.exists(h.path(d)) for name in os.listdir(h.path(d))], [])
