@@ -52,7 +52,8 @@ int hr_docker_prepare_rules(struct hr_docker *d, struct hr_err *err);
 int hr_docker_keep_rules(struct hr_docker *d, struct hr_err *err);
 /* Opens the socket of a server that is ready. */
 int hr_docker_open_socket(struct hr_docker *d, struct hr_err *err);
-/* Does the last two for a container that may not run: it is of use without its broker, too. */
+/* Starts the broker and opens the socket if the container runs; logs why the broker does not start.
+ */
 void hr_docker_find_rules(struct hr_docker *d);
 /* Ends the processes for a container that has stopped, before it starts again. */
 void hr_docker_stop_rules(const struct hr_docker *d);
