@@ -266,8 +266,9 @@ static const struct own {
     {"subgid", copy, 0644, false, false, false}, {"subuid", copy, 0644, false, false, false},
     {"sudoers", permit_root, 0440, false, true, false}};
 
-/* Writes a file into the upper layer, whole or not at all: the launcher may be killed, or the power
- * fail, and later starts keep what they find. */
+/* Writes a file into the upper layer, whole or not at all, since the launcher may be killed, and
+ * later starts keep what they find. A file that a power failure has emptied is made again: to wait
+ * for the disk takes longer than the whole start. */
 static int
 put_file(int scratch, int upper, const struct own *o, const struct hr_buf *text, struct hr_err *err)
 {
@@ -280,7 +281,7 @@ put_file(int scratch, int upper, const struct own *o, const struct hr_buf *text,
 		return hr_err_sys(err, errno, "make /etc/%s of the box", o->name);
 	if (hr_fd_write_full(fd, hr_buf_str(text), text->len, err) < 0)
 		return -1;
-	return fsync(fd) == 0 && renameat(scratch, SCRATCH, upper, o->name) == 0
+	return renameat(scratch, SCRATCH, upper, o->name) == 0
 		   ? 0
 		   : hr_err_sys(err, errno, "make /etc/%s of the box", o->name);
 }
@@ -295,7 +296,8 @@ own_file(
 	struct stat st;
 	bool there;
 
-	if (fstatat(upper, o->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+	if (fstatat(upper, o->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    (!S_ISREG(st.st_mode) || st.st_size > 0))
 		return 0; /* an earlier start's, or the box's */
 	there = fstatat(lower, o->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	if (!there && !(o->always && errno == ENOENT))

@@ -112,9 +112,9 @@ struct first {
 	bool one_id; /* the user namespace has a single account */
 };
 
-/* Prepares the box between "go" and the program; returns only with an error. */
+/* Prepares all of the box but its program, while the launcher's caller records it. */
 static int
-become_program(const struct first *f, struct hr_err *err)
+prepare_inside(const struct first *f, struct hr_err *err)
 {
 	const struct box_spec *s = f->s;
 
@@ -134,8 +134,15 @@ become_program(const struct first *f, struct hr_err *err)
 		return -1;
 	if (!s->host_network)
 		open_low_ports();
-	if (box_view_enter(s, f->plain, err) < 0)
-		return -1;
+	return box_view_enter(s, f->plain, err);
+}
+
+/* Returns only with an error. */
+static int
+become_program(const struct first *f, struct hr_err *err)
+{
+	const struct box_spec *s = f->s;
+
 	if (chdir(s->directory) < 0)
 		return hr_err_sys(err, errno, "enter %s in the box", s->directory);
 	if (box_fence_raise(err) < 0)
@@ -154,7 +161,7 @@ static void __attribute__((noreturn)) in_box(const struct first *f)
 	struct hr_err e = {0};
 	sigset_t none;
 	char go;
-	int joined = box_group_join(f->groups, &e);
+	int r = box_group_join(f->groups, &e);
 
 	/* a link that the box has planted must not lead to a descriptor of the caller's */
 	(void)close_range(STDERR_FILENO + 1, (unsigned)f->sync - 1, 0);
@@ -165,8 +172,12 @@ static void __attribute__((noreturn)) in_box(const struct first *f)
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	/* no byte means that the launcher has given up, or was killed */
+	if (hr_fd_read(f->sync, &go, 1) != 1)
+		_exit(1);
+	if (r == 0)
+		r = prepare_inside(f, &e);
 	if (hr_fd_read(f->sync, &go, 1) == 1) {
-		if (joined == 0)
+		if (r == 0)
 			(void)become_program(f, &e);
 		/* fails if the launcher has ended, and there is no reader */
 		(void)hr_fd_write_full(f->sync, e.msg, strlen(e.msg), NULL);
@@ -211,7 +222,9 @@ prepare(const struct box_spec *s, const struct box_ids *ids, pid_t pid, int pidf
 		goto failed;
 	if (!hr_account_is_root() && box_ids_map(ids, pid, err) < 0)
 		goto failed;
-	if ((control >= 0 && ask_control(s, control, pid, groups, err) < 0) ||
+	/* the first byte lets the child prepare itself, the second one execute the program */
+	if (hr_fd_write_full(sync, "p", 1, err) < 0 ||
+	    (control >= 0 && ask_control(s, control, pid, groups, err) < 0) ||
 	    hr_fd_write_full(sync, "g", 1, err) < 0)
 		goto failed;
 	n = hr_fd_read_full(sync, text, sizeof(text) - 1, err);
@@ -384,8 +397,10 @@ box_start_lacks(bool host_network, struct hr_buf *b)
 	box_group_lacks(hr_account_is_root(), b);
 	if (host_network)
 		box_fence_lacks(b);
+	if (hr_account_is_root())
+		return;
 	box_ids_find(&ids);
-	if (!hr_account_is_root() && !ids.many)
+	if (!ids.many)
 		hr_buf_adds(b,
 		    "The box has one account, yours, so that its commands can end its server. For "
 		    "more install the package uidmap, and give yourself a range in /etc/subuid and "

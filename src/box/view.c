@@ -10,7 +10,6 @@
 #include <limits.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,35 +170,83 @@ bound(const char *path, bool writable)
 	return fd;
 }
 
+/* Opens a directory below another one, by a path without links, ".." and mounts. */
+static int
+within(int top, const char *path)
+{
+	const struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+	    .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH | RESOLVE_NO_XDEV};
+
+	return (int)syscall(SYS_openat2, top, path, &how, sizeof(how));
+}
+
 /* ---- overlays ---- */
+
+/* The directories of an overlay, all in one of the storage. */
+struct layers {
+	int scratch, upper, work;
+};
+
+static void
+layers_close(struct layers *l)
+{
+	hr_fd_close(&l->scratch);
+	hr_fd_close(&l->upper);
+	hr_fd_close(&l->work);
+}
+
+/* Opens the directories below the storage's `name`, or makes them. */
+static int
+layers_open(const struct view *v, const char *name, struct layers *ret, struct hr_err *err)
+{
+	HR_CLOSE int top = box_layer_directory(v->storage, "layers", 0700);
+
+	ret->scratch = top >= 0 ? box_layer_directory(top, name, 0700) : -1;
+	ret->upper = ret->scratch >= 0 ? box_layer_directory(ret->scratch, "upper", 0755) : -1;
+	ret->work = ret->upper >= 0 ? box_layer_directory(ret->scratch, "work", 0700) : -1;
+	return ret->work >= 0 ? 0 : hr_err_sys(err, errno, "make layers/%s in the storage", name);
+}
+
+/* Returns an overlay of `lower`, or -1 with errno. */
+static int
+new_overlay(bool plain, int lower, const struct layers *l)
+{
+	char places[3][32];
+	const char *options[] = {"lowerdir", places[0], "upperdir", places[1], "workdir", places[2],
+	    "source", "handrail", plain ? "userxattr" : "index", plain ? NULL : "off",
+	    plain ? NULL : "redirect_dir", "off", "metacopy", "off", NULL};
+
+	/* descriptors, since a comma or a colon in a path would end the option */
+	(void)snprintf(places[0], sizeof(places[0]), "/proc/self/fd/%d", lower);
+	(void)snprintf(places[1], sizeof(places[1]), "/proc/self/fd/%d", l->upper);
+	(void)snprintf(places[2], sizeof(places[2]), "/proc/self/fd/%d", l->work);
+	return new_mount("overlay", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+}
+
+/* Prepares the upper layer of a directory. */
+static int
+prepare_layer(const struct view *v, int lower, int upper, int scratch, const char *target,
+    bool sifted, struct hr_err *err)
+{
+	struct stat st;
+
+	if (fstat(lower, &st) != 0 || fchmod(upper, st.st_mode & 07777) != 0)
+		return hr_err_sys(err, errno, "prepare the layer of %s", target);
+	return box_layer_prepare(v->s, v->plain, target, sifted, lower, upper, scratch, err);
+}
 
 /* Adds an overlay of `lower` at `target`, whose changes are kept below the storage's `name`. */
 static int
 add_overlay(struct view *v, int lower, const char *target, const char *name, bool sifted,
     struct hr_err *err)
 {
-	HR_CLOSE int top = box_layer_directory(v->storage, "layers", 0700);
-	HR_CLOSE int both = top >= 0 ? box_layer_directory(top, name, 0700) : -1;
-	HR_CLOSE int upper = both >= 0 ? box_layer_directory(both, "upper", 0755) : -1;
-	HR_CLOSE int work = both >= 0 ? box_layer_directory(both, "work", 0700) : -1;
-	char places[3][32];
-	const char *options[] = {"lowerdir", places[0], "upperdir", places[1], "workdir", places[2],
-	    "source", "handrail", v->plain ? "userxattr" : "index", v->plain ? NULL : "off",
-	    v->plain ? NULL : "redirect_dir", "off", "metacopy", "off", NULL};
-	struct stat st;
+	HR_CLEAN(layers_close) struct layers l = {-1, -1, -1};
 	int fd;
 
-	if (upper < 0 || work < 0)
-		return hr_err_sys(err, errno, "make layers/%s in the storage", name);
-	if (fstat(lower, &st) != 0 || fchmod(upper, st.st_mode & 07777) != 0)
-		return hr_err_sys(err, errno, "prepare the layer of %s", target);
-	if (box_layer_prepare(v->s, v->plain, target, sifted, lower, upper, both, err) < 0)
+	if (layers_open(v, name, &l, err) < 0 ||
+	    prepare_layer(v, lower, l.upper, l.scratch, target, sifted, err) < 0)
 		return -1;
-	/* descriptors, since a comma or a colon in a path would end the option */
-	(void)snprintf(places[0], sizeof(places[0]), "/proc/self/fd/%d", lower);
-	(void)snprintf(places[1], sizeof(places[1]), "/proc/self/fd/%d", upper);
-	(void)snprintf(places[2], sizeof(places[2]), "/proc/self/fd/%d", work);
-	fd = new_mount("overlay", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	fd = new_overlay(v->plain, lower, &l);
 	if (fd < 0 && errno == EINVAL && v->plain)
 		return hr_err_set(err, HR_E_UNSUPPORTED,
 		    "/%s of this machine has file systems mounted below it, as in a container; the "
@@ -211,22 +258,71 @@ add_overlay(struct view *v, int lower, const char *target, const char *name, boo
 
 /* ---- the root ---- */
 
-/* Adds a directory of the host to the root: an overlay, or the link that it is on the host. */
+/* Makes one overlay of the host's root for all directories that a box sees of that file system: an
+ * overlay takes the kernel longer than all else of a box. The box gets mounts of those directories
+ * alone. *ret stays -1 if each directory needs an overlay of its own. */
 static int
-add_seen(struct view *v, int root, const struct seen *seen, struct hr_err *err)
+whole_overlay(const struct view *v, int host, int *ret, struct hr_err *err)
 {
-	HR_CLOSE int host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	HR_CLEAN(layers_close) struct layers l = {-1, -1, -1};
+	size_t i;
+
+	/* the kernel refuses such an overlay to an ordinary user */
+	if (v->plain)
+		return 0;
+	if (layers_open(v, "host", &l, err) < 0)
+		return -1;
+	for (i = 0; i < sizeof(host_system) / sizeof(*host_system); i++) {
+		const char *path = host_system[i].path;
+		HR_CLOSE int lower = host_system[i].sift ? within(host, path) : -1;
+		HR_CLOSE int upper = -1;
+
+		if (lower < 0)
+			continue;
+		if (box_layer_below(l.upper, path, 0755, err) < 0)
+			return -1;
+		upper = within(l.upper, path);
+		if (upper < 0)
+			return hr_err_sys(err, errno, "open the layer of %s", path);
+		if (prepare_layer(v, lower, upper, l.scratch, path, true, err) < 0)
+			return -1;
+	}
+	*ret = new_overlay(false, host, &l);
+	/* kernels before 6.15 copy only what is attached; this place goes with the host's root */
+	if (*ret >= 0 && syscall(SYS_move_mount, *ret, "", l.scratch, "",
+			     MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+		return hr_err_sys(err, errno, "mount the overlay of the box");
+	return 0;
+}
+
+/* Adds a directory of the host to the root: a part of `whole`, an overlay of its own, or the link
+ * that it is on the host. */
+static int
+add_seen(struct view *v, int root, int host, int whole, const struct seen *seen, struct hr_err *err)
+{
 	HR_CLOSE int lower = -1;
+	HR_CLOSE int part = -1;
 	char link[PATH_MAX], name[64], *slash;
 	struct stat st;
 	ssize_t n;
 
-	if (host < 0 || fstatat(host, seen->path, &st, AT_SYMLINK_NOFOLLOW) != 0)
+	if (fstatat(host, seen->path, &st, AT_SYMLINK_NOFOLLOW) != 0)
 		return 0; /* not every system has this directory */
 	n = readlinkat(host, seen->path, link, sizeof(link) - 1);
 	if (n > 0) {
 		link[n] = '\0';
 		return box_layer_link(root, seen->path, link, err);
+	}
+	if (box_layer_below(root, seen->path, 0755, err) < 0)
+		return -1;
+	lower = whole >= 0 ? within(host, seen->path) : -1;
+	if (lower >= 0) {
+		part = within(whole, seen->path);
+		return add(v,
+		    part < 0 ? -1
+			     : sys_open_tree(part, "",
+				   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH),
+		    seen->path, false, err);
 	}
 	lower = openat(host, seen->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (lower < 0)
@@ -234,9 +330,7 @@ add_seen(struct view *v, int root, const struct seen *seen, struct hr_err *err)
 	(void)snprintf(name, sizeof(name), "%s", seen->path);
 	while ((slash = strchr(name, '/')) != NULL)
 		*slash = '-';
-	return box_layer_below(root, seen->path, 0755, err) < 0
-		   ? -1
-		   : add_overlay(v, lower, seen->path, name, seen->sift, err);
+	return add_overlay(v, lower, seen->path, name, seen->sift, err);
 }
 
 static int
@@ -256,50 +350,17 @@ make_empty(int root, struct hr_err *err)
 	return 0;
 }
 
-/* The sifted directories, which a thread adds: to look at each file of /etc takes as long as to
- * mount all others. */
-struct sifting {
-	struct view v;
-	int root, r;
-	struct hr_err err;
-};
-
-static int
-add_all_seen(struct view *v, int root, bool sifted, struct hr_err *err)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(host_system) / sizeof(*host_system); i++)
-		if (host_system[i].sift == sifted && add_seen(v, root, &host_system[i], err) < 0)
-			return -1;
-	return 0;
-}
-
-static void *
-sift(void *arg)
-{
-	struct sifting *s = arg;
-
-	s->r = add_all_seen(&s->v, s->root, true, &s->err);
-	return NULL;
-}
-
 static int
 add_host(struct view *v, int root, struct hr_err *err)
 {
-	struct sifting s = {.v = *v, .root = root};
-	pthread_t thread;
-	const bool beside = pthread_create(&thread, NULL, sift, &s) == 0;
-	int r = add_all_seen(v, root, false, err);
+	HR_CLOSE int host = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	HR_CLOSE int whole = -1;
+	int r = host >= 0 ? whole_overlay(v, host, &whole, err) : hr_err_sys(err, errno, "open /");
 	size_t i;
 
-	if (beside)
-		(void)pthread_join(thread, NULL);
-	else
-		(void)sift(&s);
-	for (i = 0; i < s.v.n && r == 0; i++)
-		r = add(v, s.v.v[i].fd, s.v.v[i].target, false, err);
-	return r == 0 && s.r < 0 ? hr_err_pass(err, &s.err) : r;
+	for (i = 0; i < sizeof(host_system) / sizeof(*host_system) && r == 0; i++)
+		r = add_seen(v, root, host, whole, &host_system[i], err);
+	return r;
 }
 
 /* Makes the directory that becomes the root of a box with the host's programs. */

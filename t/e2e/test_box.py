@@ -72,7 +72,7 @@ def first_start(b):
     """Of the directories of /etc the storage of root's box has those alone in which something is hidden. Each one is a
     write to the disk."""
     b.lines("true")
-    etc = os.path.join(b.storage, "layers/etc/upper")
+    etc = os.path.join(b.storage, "layers/host/upper/etc")
     equal([top for top, below, here in os.walk(etc) if not below and not here and b.uid == 0], [])
 
 
@@ -86,7 +86,7 @@ def own_files(b):
           ["127.0.0.1\tnamed", "127.0.0.1 other", "ls: cannot access '/etc/subuid': No such file or directory"])
     with open("/etc/hosts") as f:
         equal(f.read(), before, "the host's")
-    equal(os.path.exists(os.path.join(b.storage, "layers", "etc", "new")), False)
+    equal(os.path.exists(os.path.join(b.storage, "layers", "etc" if b.uid else "host", "new")), False)
 
 
 def hosts(b):

@@ -45,7 +45,7 @@ def life(h):
     if h.uid == 0:
         equal(h.ok("run", "id -nG; stat -c '%U:%G %a' ~ ~/.profile").splitlines(),
               ["root sudo", "openhands:root 755", "openhands:root 644"])
-        with os.scandir(os.path.join(box["dir"], "storage/layers/etc/upper")) as etc:
+        with os.scandir(os.path.join(box["dir"], "storage/layers/host/upper/etc")) as etc:
             # no locks and copies
             equal([e.name for e in etc if e.is_file() and e.name.startswith("passwd")], ["passwd"])
     h.file("of the host", "cwd", "file")
