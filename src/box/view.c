@@ -92,10 +92,14 @@ static const char *const devices[] = {
 
 /* ---- mounts without a place ---- */
 
+/* Returns a copy of the mount at a path, or at `at` itself for ""; -1 with errno. at -1 stands for
+ * a file that could not be opened, whose errno stays. */
 static int
-sys_open_tree(int dir, const char *path, unsigned flags)
+copy_of(int at, const char *path, unsigned flags)
 {
-	return (int)syscall(SYS_open_tree, dir, path, flags);
+	const unsigned all = flags | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH;
+
+	return at == -1 ? -1 : (int)syscall(SYS_open_tree, at, path, all);
 }
 
 static int
@@ -160,9 +164,7 @@ bound(const char *path, bool writable)
 {
 	const uint64_t flags = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 	HR_CLOSE int at = host_path(path, O_PATH);
-	int fd = at < 0 ? -1
-			: sys_open_tree(at, "",
-			      OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
+	int fd = copy_of(at, "", AT_RECURSIVE);
 
 	if (fd >= 0 &&
 	    set_flags(fd, AT_RECURSIVE, flags | (writable ? 0 : (uint64_t)MOUNT_ATTR_RDONLY)) < 0)
@@ -318,11 +320,7 @@ add_seen(struct view *v, int root, int host, int whole, const struct seen *seen,
 	lower = whole >= 0 ? within(host, seen->path) : -1;
 	if (lower >= 0) {
 		part = within(whole, seen->path);
-		return add(v,
-		    part < 0 ? -1
-			     : sys_open_tree(part, "",
-				   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH),
-		    seen->path, false, err);
+		return add(v, copy_of(part, "", 0), seen->path, false, err);
 	}
 	lower = openat(host, seen->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (lower < 0)
@@ -412,7 +410,7 @@ add_system(struct view *v, struct hr_err *err)
 		false, err) < 0)
 		return -1;
 	for (i = 0; i < sizeof(devices) / sizeof(*devices); i++) {
-		fd = sys_open_tree(AT_FDCWD, devices[i], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+		fd = copy_of(AT_FDCWD, devices[i], 0);
 		/* these are files of the host: read-only keeps their modes and owners, and
 		 * not their use */
 		if (fd >= 0 &&
@@ -550,7 +548,7 @@ hide(const char *path, struct hr_err *err)
 	fd = S_ISDIR(st.st_mode)
 		 ? new_mount("tmpfs", options,
 		       MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
-		 : sys_open_tree(AT_FDCWD, "/dev/null", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+		 : copy_of(AT_FDCWD, "/dev/null", 0);
 	return fd >= 0 && set_flags(fd, 0, MOUNT_ATTR_RDONLY) == 0 && sys_move_mount(fd, path) == 0
 		   ? 0
 		   : hr_err_sys(err, errno, "hide %s", path);
@@ -565,8 +563,7 @@ mask(struct hr_err *err)
 		if (hide(hidden[i], err) < 0)
 			return -1;
 	for (i = 0; i < sizeof(read_only) / sizeof(*read_only); i++) {
-		HR_CLOSE int fd =
-		    sys_open_tree(AT_FDCWD, read_only[i], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+		HR_CLOSE int fd = copy_of(AT_FDCWD, read_only[i], 0);
 
 		if (fd < 0 && errno == ENOENT)
 			continue;
@@ -604,7 +601,7 @@ storage_root(struct view *v, struct hr_err *err)
 
 	if (root < 0)
 		return -1;
-	tree = sys_open_tree(root, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+	tree = copy_of(root, "", 0);
 	if (tree >= 0 && set_flags(tree, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0)
 		hr_fd_close(&tree);
 	return tree >= 0 ? tree : hr_err_sys(err, errno, "make the root of the box");

@@ -24,6 +24,7 @@
 #include "base/path.h"
 #include "base/process/spawn.h"
 #include "egress/edge.h"
+#include "egress/told.h"
 #include "host/common/module.h"
 #include "host/config/rules.h"
 #include "host/config/settings.h"
@@ -114,7 +115,7 @@ has_rules(const struct hr_sidecars *b)
 	return path != NULL && access(path, F_OK) == 0;
 }
 
-/* What the rules need: the values of secrets, and a placeholder for each credential. */
+/* The rules refer to the values of secrets and to a placeholder for each credential. */
 struct needs {
 	const struct hr_backend_host *h;
 	struct json_object *secrets, *placeholders;
@@ -286,7 +287,7 @@ hr_egress_prepare(const struct hr_sidecars *b, bool has, struct hr_err *err)
 	HR_PUT struct json_object *given = given_rules(b->h->config);
 	HR_PUT struct json_object *rules = NULL;
 	HR_FREE char *dir = path_of(b, BELOW, err);
-	HR_FREE char *told = path_of(b, TOLD, err);
+	HR_FREE char *told = path_of(b, BELOW "/" EGRESS_TOLD_DIR, err);
 	HR_BUF(resolver, 64);
 
 	if (dir == NULL || told == NULL)
@@ -297,8 +298,8 @@ hr_egress_prepare(const struct hr_sidecars *b, bool has, struct hr_err *err)
 		return hr_err_nomem(err);
 	if (hr_egress_add_tokens(b->h, rules, err) < 0)
 		return -1;
-	/* what a box has left that did not end by "down"; the next one asks for no address of
-	 * before */
+	/* a box that did not end by "down" has left these; the next one asks for no earlier
+	 * address */
 	remove_all(b, (const char *const[]){SECRETS, NGINX, NAMES}, 3);
 	hr_buf_adds(&resolver, "nameserver 198.18.0.1\n");
 	return hr_path_mkdirs_own(told, 0700, NULL, err) < 0 || put_rules(b, rules, err) < 0 ||
