@@ -107,7 +107,7 @@ def setup_document():
         equal(s.ask("POST", "/init", "{").status, 400)
         equal(s.ask("GET", "/envs").json()["A"], "1")
         mode = os.stat(os.path.join(s.run_dir, "e2b.json")).st_mode & 0o777
-        equal(mode, 0o600)
+        equal(mode, 0o640)  # of the group of the account that plugins run as
         s.init(sandboxId="x2")
         equal(s.ask("GET", "/envs").json(), {"E2B_SANDBOX": "true", "E2B_SANDBOX_ID": "x2"})
 
@@ -179,8 +179,8 @@ def full_disk():
     with Sandbox() as s:
         s.init()
         top = "/home/user/disk"
-        s.inside("mkdir -p %s; mount -t tmpfs -o size=256k none %s; echo old > %s/f; head -c 9999999 /dev/zero > %s/fill "
-                 "2>/dev/null; :" % (top, top, top, top))
+        s.inside("mkdir -p %s; mount -t tmpfs -o size=256k none %s; cd %s; echo old > f; "
+                 "head -c 9999999 /dev/zero > fill 2>/dev/null; :" % (top, top, top))
         for path in (top + "/f", top + "/new"):
             a = upload(s, path, b"x" * 300000)
             equal((a.status, a.json()["code"]), (507, 507), a)
@@ -250,7 +250,8 @@ def odd_names():
     with Sandbox() as s:
         s.init()
         top = home(s) + "/odd"
-        for name, sent in (("a b", "a+b"), ("q\"'", "q%22%27"), ("k\u016f\u0148", "k%C5%AF%C5%88"), ("line\nend", "line%0Aend")):
+        for name, sent in (("a b", "a+b"), ("q\"'", "q%22%27"), ("k\u016f\u0148", "k%C5%AF%C5%88"),
+                           ("line\nend", "line%0Aend")):
             a = upload(s, "%s/%s" % (top, sent), b"x")
             equal((a.status, a.json()[0]["name"]), (200, name), a)
             a = s.ask("GET", "/files?path=%s/%s" % (top, sent))

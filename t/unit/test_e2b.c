@@ -168,10 +168,10 @@ START_TEST(setups)
 	ck_assert_int_eq(hr_e2b_setup_read(&s, scratch, NULL), 0); /* there is none */
 	ck_assert_ptr_null(s.doc);
 	ck_assert_int_eq(hr_e2b_setup_check(doc, NULL), 0);
-	ck_assert_int_eq(hr_e2b_setup_write(scratch, doc, NULL), 0);
+	ck_assert_int_eq(hr_e2b_setup_write(scratch, doc, geteuid(), NULL), 0);
 	json_object_put(doc);
 	ck_assert_int_eq(stat(path, &st), 0);
-	ck_assert_uint_eq(st.st_mode & 0777, 0600);
+	ck_assert_uint_eq(st.st_mode & 0777, 0640);
 	ck_assert_int_eq(hr_e2b_setup_read(&s, scratch, NULL), 0);
 	ck_assert_str_eq(s.user, "a");
 	ck_assert_ptr_null(s.directory);

@@ -147,10 +147,17 @@ class Scenario:
         if "text" in b:
             return self.filled(b["text"]).encode()
         if "multipart" in b:
-            parts = ["--%s\r\n%s\r\n\r\n" % (b["boundary"], "\r\n".join(filter(None, p["headers"]))) for p in b["multipart"]]
-            data = [p["text"].encode() if "text" in p else base64.b64decode(p["b64"]) for p in b["multipart"]]
-            return b"".join(h.encode() + d + b"\r\n" for h, d in zip(parts, data)) + b"--%s--\r\n" % b["boundary"].encode()
+            return self.form(b["boundary"].encode(), b["multipart"])
         return base64.b64decode(b["b64"])
+
+    @staticmethod
+    def form(boundary, parts):
+        text = b""
+        for p in parts:
+            head = "\r\n".join(filter(None, p["headers"])).encode()
+            data = p["text"].encode() if "text" in p else base64.b64decode(p["b64"])
+            text += b"--%s\r\n%s\r\n\r\n%s\r\n" % (boundary, head, data)
+        return text + b"--%s--\r\n" % boundary
 
     def query(self, request):
         """A signature that is right for the recorded token is made again for this one."""

@@ -1,4 +1,4 @@
-"""A stand-in of the fleet for tests of the dialect of E2B: one sandbox, POST and DELETE /v2/sandboxes, and the edge that
+"""A stand-in of the fleet for tests of the dialect of E2B: one sandbox, POST and DELETE of sandboxes, and the edge that
 checks the token and passes requests on with the server's key. Root's sandbox is a box with an account `user`."""
 
 import base64
@@ -72,7 +72,8 @@ class Sandbox(Server):
         command = ["/bin/sh", "-c", script]
         if ROOT:
             command = ["nsenter", "-t", str(self.pid), "-m", "-p", "-i", "-n", "-u"] + command
-        p = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        p = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                           text=True)
         if check and p.returncode != 0:
             raise AssertionError("%s: %d %s" % (script, p.returncode, p.stdout))
         return p.stdout
