@@ -25,8 +25,8 @@
 #define WAITING_MAX (256u << 20) /* maximum bytes of all bodies of unfinished calls */
 #define CALLS_MAX 2000
 #define CONTEXTS_MAX 64
-#define PENDING_MAX (4u << 20) /* bytes that a client has not read, before its kernel is stopped   \
-				*/
+/* unread bytes of a client above which its kernel is stopped */
+#define PENDING_MAX (4u << 20)
 #define SILENCE_MS 5000
 #define ANSWER_MAX (1u << 20)
 #define JSON_TYPE "application/json"
