@@ -3,6 +3,7 @@
 by the variables and files that the box has (doc/host.md, "The network of a box"). Registries are the test's own."""
 
 import base64
+import functools
 import gzip
 import hashlib
 import http.server
@@ -49,6 +50,7 @@ def archive(**files):
     return out.getvalue()
 
 
+@functools.lru_cache(maxsize=None)  # archives have the time in them, and their sums must stay
 def registries(port):
     """(host, path) -> the bytes of five registries with one package each."""
     at = "https://%%s.example:%d" % port
