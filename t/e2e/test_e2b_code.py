@@ -177,7 +177,7 @@ def executions():
 
 def a_plot_is_a_picture():
     if subprocess.run([PYTHON, "-c", "import matplotlib"], stderr=subprocess.DEVNULL).returncode:
-        raise Skip("%s has no matplotlib: apt-get install python3-matplotlib" % PYTHON)
+        raise Skip("there is no matplotlib (package python3-matplotlib)")
     with Code() as s:
         got = s.run("import matplotlib.pyplot as plt; plt.bar(['a', 'b'], [1, 2]); plt.show()")
         (picture,) = [line for line in got if line["type"] == "result"]
@@ -186,7 +186,7 @@ def a_plot_is_a_picture():
 
 def a_table_is_data():
     if subprocess.run([PYTHON, "-c", "import pandas"], stderr=subprocess.DEVNULL).returncode:
-        raise Skip("%s has no pandas: apt-get install python3-pandas" % PYTHON)
+        raise Skip("there is no pandas (package python3-pandas)")
     with Code() as s:
         got = s.run("import pandas; pandas.DataFrame({'a': [1, 2], 't': pandas.to_datetime(['2026-01-02'] * 2)})")
         equal(got[1]["data"], {"a": [1, 2], "t": ["2026-01-02T00:00:00"] * 2})

@@ -115,7 +115,7 @@ NOT_FOUND = {"code": "not_found"}
 
 def recordings():
     if not ROOT:
-        raise Skip("the recordings have an account `user` and root")
+        raise Skip("needs root: the recordings have an account `user` and root")
     known, bad = explained(), []
     with World() as w:
         service = Service(w.api, w.edge, KEY, w.sandbox.clean)
@@ -196,7 +196,7 @@ def an_upgrade_ends_nothing():
 
 def a_killed_handraild_ends_nothing():
     if ROOT:
-        raise Skip("handraild is process 1 of root's box, which ends with it")
+        raise Skip("handraild is process 1 of root's box, which ends with it: run this test as an ordinary user")
     handraild_is_replaced(lambda s: s.kill_and_start())
 
 

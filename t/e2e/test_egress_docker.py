@@ -179,7 +179,7 @@ def main():
         skip_all("handrail-egress is not built: apt-get install libc-ares-dev libssl-dev, and configure again")
     find_engine()
     if os.geteuid() != 0:
-        skip_all("only root can hold the rules of a container's network")
+        skip_all("needs root: only root can hold the rules of a container's network")
     process.become_subreaper()
     tap = Tap()
     top = tempfile.mkdtemp(prefix="e2e-image-")
