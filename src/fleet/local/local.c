@@ -217,7 +217,7 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	HR_PUT struct json_object *q = NULL;
 	HR_CLEAN(hr_config_clean) struct hr_config *c = NULL;
 	HR_CLEAN(hr_strv_done) struct hr_strv plugins = {0};
-	HR_CLEAN(hr_strv_done) struct hr_strv environ = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 	const char *user;
 	bool recorded;
@@ -231,13 +231,13 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 		return -1;
 	user = hr_json_text_at(hr_json_at(q, "e2b"), "user");
 	if (user != NULL) { /* the server makes the account */
-		hr_strv_add_all(&environ, o.environ);
-		hr_strv_set_envf(&environ, "RUNTIME_USERNAME=%s", user);
-		o.environ = hr_strv_list(&environ);
+		hr_strv_add_all(&env, o.environ);
+		hr_strv_set_envf(&env, "RUNTIME_USERNAME=%s", user);
+		o.environ = hr_strv_list(&env);
 	}
 	hr_fleet_request_plugins(q, &plugins);
 	o.plugins = hr_strv_list(&plugins);
-	if (plugins.failed || environ.failed)
+	if (plugins.failed || env.failed)
 		return hr_err_nomem(err);
 	s = hr_sandbox_open(c, &o, err);
 	return s != NULL && hr_sandbox_connect(s, err) == 0 ? place(l, s, row, err) : -1;
