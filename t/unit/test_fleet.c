@@ -2391,7 +2391,7 @@ END_TEST
 START_TEST(a_shared_store_may_know_less_for_a_moment)
 {
 	struct hr_fleet_answer of[9];
-	struct hr_store_ops shared;
+	static struct hr_store_ops shared; /* the clock's thread outlives this function */
 	char uri[96], want[32];
 	int64_t seq;
 	int i;
