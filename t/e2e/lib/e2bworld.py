@@ -79,8 +79,8 @@ class Sandbox(Server):
         return p.stdout
 
     def clean(self, setup=None):
-        """The directories of a scenario, as they were before each recording."""
-        self.inside("pkill -9 -u %d; cd /; rm -rf /home/user /tmp/* /tmp/.[a-z]* /srv/x; mkdir -p /home/user; "
+        """The directories of a scenario, as they were before each recording. The build may be mounted below /tmp."""
+        self.inside("pkill -9 -u %d; cd /; rm -rf /home/user /srv/x; find /tmp -xdev -mindepth 1 -delete; mkdir -p /home/user; "
                     "chown user:user /home/user; chmod 755 /home/user; %s" % (UID, setup or ":"), check=False)
 
 
