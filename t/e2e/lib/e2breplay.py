@@ -99,8 +99,8 @@ class Service:
     def clean_inside(self, setup):
         for p in json.loads(self.process("List", {})).get("processes", []):
             self.process("SendSignal", {"process": {"pid": p["pid"]}, "signal": 9})
-        script = ("pkill -9 -u user; cd /; rm -rf /home/user /srv/x; find /tmp -xdev -mindepth 1 -delete; mkdir -p /home/user; "
-                  "chown user:user /home/user; chmod 755 /home/user; " + (setup or ":"))
+        script = ("pkill -9 -u user; cd /; rm -rf /home/user /srv/x; find /tmp -xdev -mindepth 1 -delete; "
+                  "mkdir -p /home/user; chown user:user /home/user; chmod 755 /home/user; " + (setup or ":"))
         self.process("Start", {"process": {"cmd": "/bin/sh", "args": ["-c", script]}, "stdin": False}, True)
 
     def end(self):

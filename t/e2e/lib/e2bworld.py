@@ -80,8 +80,9 @@ class Sandbox(Server):
 
     def clean(self, setup=None):
         """The directories of a scenario, as they were before each recording. The build may be mounted below /tmp."""
-        self.inside("pkill -9 -u %d; cd /; rm -rf /home/user /srv/x; find /tmp -xdev -mindepth 1 -delete; mkdir -p /home/user; "
-                    "chown user:user /home/user; chmod 755 /home/user; %s" % (UID, setup or ":"), check=False)
+        self.inside("pkill -9 -u %d; cd /; rm -rf /home/user /srv/x; find /tmp -xdev -mindepth 1 -delete; "
+                    "mkdir -p /home/user; chown user:user /home/user; chmod 755 /home/user; %s" % (UID, setup or ":"),
+                    check=False)
 
 
 # ---- the edge ----
