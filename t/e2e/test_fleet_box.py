@@ -557,8 +557,11 @@ def visited(uid):
         def visit(i):
             s = stack.enter_context(socket.create_connection(("127.0.0.1", f.port), PATIENCE))
             by_header = "X-Sandbox-ID: %s\r\nX-Sandbox-Port: work-1\r\n" % o["runtime_id"]
+            # those of E2B count for the sandbox that they lead to, whatever else the request names
+            by_e2b = "X-Sandbox-ID: %s\r\nX-Sandbox-Port: 1\r\nE2b-Sandbox-Id: %s\r\nE2b-Sandbox-Port: 50000\r\n" % (
+                p["runtime_id"], o["runtime_id"])
             s.sendall(("GET / HTTP/1.1\r\nHost: %s\r\n%s\r\n" % (
-                ("x", by_header) if i % 2 else ("work-1-%s.%s" % (o["runtime_id"], DOMAIN), ""))).encode())
+                ("x", by_header), ("x", by_e2b), ("work-1-%s.%s" % (o["runtime_id"], DOMAIN), ""))[i % 3]).encode())
             return s
 
         open_ = [visit(i) for i in range(VISITORS + 20)]
