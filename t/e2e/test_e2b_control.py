@@ -96,6 +96,13 @@ def pauses(f):
     about(left(f.info(o)[1]), 15)
     equal(f.api("POST", path + "/pause")[0], 204)
     equal(f.api("DELETE", path)[0], 204, "a paused one is killed")
+    # one of another API wakes by its key
+    v0 = f.up("v0")
+    equal(f.call("POST", "/pause", {"runtime_id": v0["runtime_id"]})[0], 200)
+    o = {"sandboxID": v0["runtime_id"]}
+    f.until(lambda: f.edge("GET", "/health", o, X_Access_Token="wrong")[0], lambda status: status == 502)
+    equal(f.edge("GET", "/health", o, X_Access_Token=v0["session_api_key"])[0], 204)
+    equal(f.call("POST", "/stop", {"runtime_id": v0["runtime_id"]})[0], 200)
     # at its end it is paused, and wakes by traffic
     p = f.create(timeout=1, autoPause=True, autoResume={"enabled": True})
     f.until(lambda: f.info(p)[1]["state"], lambda state: state == "paused")

@@ -369,7 +369,8 @@ route(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const st
 	HR_PUT struct json_object *request = NULL;
 	struct json_object *e2b = hr_e2b_of(row, &request);
 	/* a sandbox of another API wakes for each client with its key */
-	bool wakes = e2b != NULL ? hr_json_true_at(e2b, "autoResume") : *q->access_token != '\0';
+	bool wakes = e2b != NULL ? hr_json_true_at(e2b, "autoResume")
+				 : hr_e2b_same(q->access_token, row->session_key);
 	struct hr_err err = {0};
 	enum hr_fleet_result r;
 
