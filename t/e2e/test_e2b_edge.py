@@ -111,6 +111,10 @@ def signatures(f):
     equal(f.edge("GET", good, o, X_Access_Token="bad"),
           (401, {"code": 401, "message": "access token present in header but does not match"}))
     equal(f.edge("GET", sign("nobody's", "/tmp/f"))[0], 401)
+    # the sandbox would take the last value of a name, however it is spelled
+    for more in ("&p%61th=/etc/hostname", "&usern%61me=root"):
+        equal(f.edge("GET", good + more, o)[0], 401, more)
+        equal(f.edge("GET", good + more)[0], 400, more)
     status, answer = f.edge("POST", sign(o["envdAccessToken"], "/tmp/w", "write"), body=b"written",
                             Content_Type="application/octet-stream")
     equal((status, answer[0]["path"]), (200, "/tmp/w"))
@@ -141,7 +145,8 @@ def programs(f):
     equal(f.edge("GET", "/", host="3000-%s.%s" % (p["sandboxID"], DOMAIN))[0], 403)
     equal(f.edge("GET", "/health", p)[0], 204, "the API's own port has its own token")
     equal(f.edge("POST", "/execute", p, 49999, body="{}")[0], 403)
-    equal(f.edge("POST", "/execute", o, 49999, body="{}"), (401, UNAUTHORIZED))
+    for path in ("/execute", "/%65xecute", "/execute%3f", "/./execute", "//execute", "/execute/"):
+        equal(f.edge("POST", path, o, 49999, body="{}"), (401, UNAUTHORIZED), path)
 
 
 def named(f):
