@@ -3,6 +3,7 @@
 
 import base64
 import contextlib
+import gzip
 import http.client
 import json
 import os
@@ -323,6 +324,14 @@ def hostile_bodies():
         for head in (b"\0\xff\xff\xff\xff", b"\0", b"\3\0\0\0\0", b"\1\0\0\0\2{}"):
             a = s.request("POST", END + "Start", head, stream)
             equal((a.status, "error" in json.loads(frames(a.body)[-1][1])), (200, True), head)
+        # little data may become much: the messages of a call are bounded together
+        bomb = gzip.compress(b'{"keepalive":{}}' + b" " * (16 << 20))
+        for count in (1, 3):
+            a = s.request("POST", END + "StreamInput", (struct.pack(">BI", 1, len(bomb)) + bomb) * count,
+                          dict(stream, **{"Connect-Content-Encoding": "gzip"}))
+            flags, text = frames(a.body)[-1]
+            text = gzip.decompress(text) if flags & 1 else text
+            equal((a.status, b"decompress" in text), (200, count > 1), text)
         with contextlib.suppress(OSError):
             equal(s.request("POST", END + "List", big, plain).status in (413, 503), True)
         for kind in ("application/proto", "application/grpc", "application/grpc-web+proto", "text/plain"):

@@ -309,15 +309,17 @@ read_encoding(const struct envd_call *c, bool *ret, struct hr_connect_error *e)
 	    "unknown compression \"%.100s\": supported encodings are gzip", text);
 }
 
+/* Reads a message; *room is what compressed ones of this call may have in all. */
 static int
-read_one(struct envd_call *c, struct hr_span data, bool packed, struct json_object **ret,
-    struct hr_connect_error *e)
+read_one(struct envd_call *c, struct hr_span data, bool packed, size_t *room,
+    struct json_object **ret, struct hr_connect_error *e)
 {
-	HR_BUF(plain, HR_CONNECT_FRAME_MAX);
+	HR_BUF(plain, *room);
 
 	if (packed && hr_gunzip(&plain, data) != 0)
 		return hr_connect_fail(
 		    e, HR_CONNECT_INVALID_ARGUMENT, "decompress: gzip: invalid data");
+	*room -= plain.len;
 	return hr_message_read(c->method->in, packed ? hr_span_of_buf(&plain) : data, ret, e);
 }
 
@@ -327,12 +329,13 @@ read_all(struct envd_call *c, struct hr_span rest, bool packed, struct hr_connec
 {
 	struct hr_span data;
 	struct json_object *o;
+	size_t room = HR_CONNECT_FRAME_MAX;
 	unsigned flags;
 
 	c->in = json_object_new_array();
 	while (c->in != NULL && rest.len > 0) {
 		if (hr_connect_take(&rest, packed, &flags, &data, e) != 0 ||
-		    read_one(c, data, (flags & HR_CONNECT_COMPRESSED) != 0, &o, e) != 0)
+		    read_one(c, data, (flags & HR_CONNECT_COMPRESSED) != 0, &room, &o, e) != 0)
 			return -1;
 		if (hr_json_append(c->in, o, NULL) != 0)
 			return hr_connect_fail(e, HR_CONNECT_UNKNOWN, "out of memory");
@@ -344,6 +347,7 @@ static int
 read_message(struct envd_call *c, struct hr_connect_error *e)
 {
 	struct hr_span rest = hr_serve_body(c->q), data;
+	size_t room = HR_CONNECT_FRAME_MAX;
 	unsigned flags;
 	bool packed;
 
@@ -351,14 +355,14 @@ read_message(struct envd_call *c, struct hr_connect_error *e)
 		return -1;
 	c->gzip = c->gzip || packed;
 	if (c->method->shape == ENVD_UNARY)
-		return read_one(c, rest, packed, &c->in, e);
+		return read_one(c, rest, packed, &room, &c->in, e);
 	if (c->method->shape == ENVD_INPUT)
 		return read_all(c, rest, packed, e);
 	if (rest.len == 0)
 		return hr_connect_fail(
 		    e, HR_CONNECT_UNIMPLEMENTED, "unary request has zero messages");
 	if (hr_connect_take(&rest, packed, &flags, &data, e) != 0 ||
-	    read_one(c, data, (flags & HR_CONNECT_COMPRESSED) != 0, &c->in, e) != 0)
+	    read_one(c, data, (flags & HR_CONNECT_COMPRESSED) != 0, &room, &c->in, e) != 0)
 		return -1;
 	if (rest.len > 0)
 		return hr_connect_fail(
