@@ -79,68 +79,6 @@ const struct cli_command cli_net_show = {"net show", NULL, "[NAME]",
 
 /* ---- allow, deny ---- */
 
-/* Returns the index of an entry in a list of the rules, or -1. */
-static long
-find(struct json_object *list, const char *entry)
-{
-	size_t i;
-
-	for (i = 0; i < hr_json_count(list); i++)
-		if (hr_json_str_is(hr_json_entry(list, i), entry))
-			return (long)i;
-	return -1;
-}
-
-static int
-add(struct json_object *o, const char *name, const char *entry)
-{
-	struct json_object *list = hr_json_typed_at(o, name, HR_PY_LIST);
-
-	if (list == NULL) {
-		list = json_object_new_array();
-		if (hr_json_set(o, name, list, NULL) < 0)
-			return cli_no_memory();
-	}
-	return find(list, entry) >= 0 ||
-		       hr_json_append(list, json_object_new_string(entry), NULL) == 0
-		   ? CLI_OK
-		   : cli_no_memory();
-}
-
-static int
-allow_one(struct json_object *o, const struct hr_strv *presets, const char *entry)
-{
-	size_t i;
-
-	for (i = 0; i < presets->n && strcmp(presets->v[i], entry) != 0;)
-		i++;
-	return add(o, i < presets->n ? "presets" : "allowOut", entry);
-}
-
-static int
-deny_one(struct json_object *o, const struct hr_strv *presets, const char *entry)
-{
-	struct json_object *allowed = hr_json_at(o, "allowOut");
-	long at = find(allowed, entry);
-
-	(void)presets;
-	if (at < 0) {
-		allowed = hr_json_at(o, "presets");
-		at = find(allowed, entry);
-	}
-	if (at >= 0)
-		return json_object_array_del_idx(allowed, (size_t)at, 1) == 0 ? CLI_OK
-									      : cli_no_memory();
-	if (strspn(entry, "0123456789./") == strlen(entry) ||
-	    (strchr(entry, ':') != strrchr(entry, ':') &&
-		strspn(entry, "0123456789abcdefABCDEF.:/") == strlen(entry)))
-		return add(o, "denyOut", entry);
-	return cli_error(
-	    "\"%s\" is no entry of allowOut and no preset, and only an address or a range can be "
-	    "denied: \"handrail net show\" prints what allows it",
-	    entry);
-}
-
 /* Locks the sandbox's record until the descriptor is closed, so that no change of another process
  * is lost. */
 static int
@@ -154,25 +92,19 @@ lock(const struct cli *c)
 	return fd;
 }
 
-typedef int change_fn(struct json_object *o, const struct hr_strv *presets, const char *entry);
-
 static int
-change_locked(struct cli *c, struct hr_sandbox *s, const struct cli_args *a, change_fn *one)
+change_locked(
+    struct cli *c, struct hr_sandbox *s, const struct cli_args *a, hr_rules_change_fn *one)
 {
-	HR_CLEAN(hr_strv_done) struct hr_strv presets = {0};
 	HR_PUT struct json_object *o = NULL;
 	HR_BUF(text, EGRESS_POLICY_MAX);
 	struct hr_err err = {0};
 	int i, r = rules_of(s, &o);
 
-	if (r == CLI_OK && hr_rules_presets(c->env, &presets, &err) < 0)
-		r = cli_fail(&err);
-	for (i = 0; r == CLI_OK && i < a->argc; i++)
-		r = one(o, &presets, a->argv[i]);
 	if (r != CLI_OK)
 		return r;
 	for (i = 0; i < a->argc; i++)
-		if (one(o, a->argv[i], &err) < 0)
+		if (one(o, c->env, a->argv[i], &err) < 0)
 			return cli_fail(&err);
 	hr_json_put_whole(&text, o);
 	if (hr_buf_check(&text, &err) < 0 || hr_sandbox_set_network(s, hr_buf_str(&text), &err) < 0)
@@ -181,7 +113,7 @@ change_locked(struct cli *c, struct hr_sandbox *s, const struct cli_args *a, cha
 }
 
 static int
-change(struct cli *c, struct hr_sandbox *s, const struct cli_args *a, change_fn *one)
+change(struct cli *c, struct hr_sandbox *s, const struct cli_args *a, hr_rules_change_fn *one)
 {
 	int locked = lock(c), r = change_locked(c, s, a, one);
 

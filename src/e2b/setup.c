@@ -10,8 +10,6 @@
 
 #include <json-c/json.h>
 
-#include <json-c/json.h>
-
 #include "base/path.h"
 #include "proto/json.h"
 

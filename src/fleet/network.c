@@ -175,8 +175,8 @@ hr_fleet_network_of(const struct hr_fleet_row *row)
 }
 
 static int
-each(struct json_object *rules, struct json_object *entries,
-    int (*one)(struct json_object *o, const char *entry, struct hr_err *err), struct hr_err *err)
+each(const struct hr_fleet *f, struct json_object *rules, struct json_object *entries,
+    hr_rules_change_fn *one, struct hr_err *err)
 {
 	size_t i;
 
@@ -184,7 +184,7 @@ each(struct json_object *rules, struct json_object *entries,
 	    (hr_json_type(entries) != HR_PY_LIST || !hr_json_all_strings(entries)))
 		return hr_err_set(err, HR_E_INVAL, "allow and deny must be lists of strings");
 	for (i = 0; i < hr_json_count(entries); i++)
-		if (one(rules, hr_json_text(hr_json_entry(entries, i)), err) < 0)
+		if (one(rules, f->set.environ, hr_json_text(hr_json_entry(entries, i)), err) < 0)
 			return -1;
 	return 0;
 }
@@ -213,8 +213,8 @@ changed(const struct hr_fleet *f, const struct hr_fleet_row *row,
 	}
 	json_object_object_del(rules, LIMIT);
 	if (change->network == NULL) {
-		if (each(rules, change->allow, hr_rules_allow, err) < 0 ||
-		    each(rules, change->deny, hr_rules_deny, err) < 0)
+		if (each(f, rules, change->allow, hr_rules_allow, err) < 0 ||
+		    each(f, rules, change->deny, hr_rules_deny, err) < 0)
 			return err->code == HR_E_INVAL ? HR_FLEET_INVALID : HR_FLEET_BROKEN;
 	} else if (json_object_deep_copy(change->network, &given, NULL) != 0 ||
 		   hr_json_set(request, "network", given, err) != 0) {

@@ -97,23 +97,7 @@ hr_box_network(const struct hr_config *c, enum hr_box_net *ret, struct hr_err *e
 static int
 show_file(void *arg, const char *source, const char *target)
 {
-	static const char *const files[][2] = {{"egress/resolv.conf", "/etc/resolv.conf"},
-	    {"egress/trust.pem", HR_BOX_BUNDLE}, {"egress/ca.crt", HR_BOX_AUTHORITY},
-	    {"egress/" EGRESS_TOLD_DIR, "/run/handrail/network"}};
-	size_t i;
-
-	for (i = 0; i < sizeof(files) / sizeof(*files); i++) {
-		HR_FREE char *path = hr_box_path(s->b, files[i][0]);
-		char place[PATH_MAX];
-
-		if (path == NULL)
-			return hr_err_nomem(err);
-		if (realpath(path, place) == NULL)
-			return hr_err_sys(err, errno, "%s", path);
-		(void)add_mount(s, place, files[i][1], true);
-	}
-	hr_strv_set_env(&s->env, "HANDRAIL_NETWORK_LOG=/run/handrail/network/refused");
-	return hr_box_rules_env(s->b, &s->env, err);
+	return add_mount(arg, source, target, true);
 }
 
 static bool

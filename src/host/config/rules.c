@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <json-c/json_object.h>
+#include <json-c/json.h>
 
 #include "base/err.h"
 #include "base/clean.h"
@@ -124,17 +124,29 @@ add(struct json_object *o, const char *name, const char *entry, struct hr_err *e
 }
 
 int
-hr_rules_allow(struct json_object *o, const char *entry, struct hr_err *err)
+hr_rules_allow(struct json_object *o, const char *const *env, const char *entry, struct hr_err *err)
 {
-	return add(o, "allowOut", entry, err);
+	HR_CLEAN(hr_strv_done) struct hr_strv presets = {0};
+	size_t i = 0;
+
+	if (hr_rules_presets(env, &presets, err) < 0)
+		return -1;
+	while (i < presets.n && strcmp(presets.v[i], entry) != 0)
+		i++;
+	return add(o, i < presets.n ? "presets" : "allowOut", entry, err);
 }
 
 int
-hr_rules_deny(struct json_object *o, const char *entry, struct hr_err *err)
+hr_rules_deny(struct json_object *o, const char *const *env, const char *entry, struct hr_err *err)
 {
 	struct json_object *allowed = hr_json_at(o, "allowOut");
 	long at = find(allowed, entry);
 
+	(void)env;
+	if (at < 0) {
+		allowed = hr_json_at(o, "presets");
+		at = find(allowed, entry);
+	}
 	if (at >= 0)
 		return json_object_array_del_idx(allowed, (size_t)at, 1) == 0 ? 0
 									      : hr_err_nomem(err);
@@ -143,6 +155,7 @@ hr_rules_deny(struct json_object *o, const char *entry, struct hr_err *err)
 		strspn(entry, "0123456789abcdefABCDEF.:/") == strlen(entry)))
 		return add(o, "denyOut", entry, err);
 	return hr_err_set(err, HR_E_INVAL,
-	    "\"%.300s\" is no entry of allowOut, and only an address or a range can be denied",
+	    "\"%.300s\" is no entry of allowOut and no preset, and only an address or a range can "
+	    "be denied",
 	    entry);
 }

@@ -21,6 +21,12 @@ hr_rules_read(struct json_object *o, const char *const *env, struct hr_err *err)
 /* Appends the sorted names of the presets. */
 int hr_rules_presets(const char *const *env, struct hr_strv *ret, struct hr_err *err);
 
+/* Adds an entry to allowOut of a network object, or to presets if it is the name of one; or takes
+ * one back: removes it from these lists, else adds it to denyOut if it is an address or a range. */
+typedef int hr_rules_change_fn(
+    struct json_object *o, const char *const *env, const char *entry, struct hr_err *err);
+hr_rules_change_fn hr_rules_allow, hr_rules_deny;
+
 /* Frees *p, for HR_CLEAN(). */
 static inline void
 hr_rules_clean(struct egress_policy **p)

@@ -41,7 +41,6 @@
 #define NGINX BELOW "/nginx.conf" /* the broker writes it, with the values of secrets */
 #define CONTROL BELOW "/control"
 #define RESOLVER BELOW "/resolv.conf"
-#define TOLD BELOW "/box" /* directory of the list of refused connections */
 /* places in the sandbox: the machine's certificate authorities with the sandbox's own, and that
  * alone */
 #define BUNDLE "/etc/ssl/certs/ca-certificates.crt"
@@ -313,7 +312,7 @@ hr_egress_files(const struct hr_sidecars *b, hr_egress_file_fn *fn, void *arg, s
 {
 	static const char *const files[][2] = {{RESOLVER, "/etc/resolv.conf"},
 	    {BELOW "/trust.pem", BUNDLE}, {BELOW "/ca.crt", AUTHORITY},
-	    {TOLD, "/run/handrail/network"}};
+	    {BELOW "/" EGRESS_TOLD_DIR, "/run/handrail/network"}};
 	char place[PATH_MAX];
 	size_t i;
 
