@@ -1844,7 +1844,7 @@ move_nothing(struct hr_store *s, const struct hr_fleet_row *row, enum hr_fleet_s
 START_TEST(a_revocation_that_stopped_nothing_says_so)
 {
 	const struct hr_store_ops *ops;
-	struct hr_store_ops others;
+	static struct hr_store_ops others;
 	char id[HR_FLEET_ID];
 
 	begin(&few);
@@ -1918,7 +1918,7 @@ known_once(struct hr_store *s, const char *id, struct hr_fleet_row *ret, struct 
 START_TEST(a_request_during_an_idle_pause_wakes)
 {
 	struct hr_fleet_settings set = few;
-	struct hr_store_ops ops;
+	static struct hr_store_ops ops;
 	struct hr_fleet_row row;
 	struct hr_err err = {0};
 	char id[HR_FLEET_ID];
@@ -2190,7 +2190,7 @@ start_apart(void *arg)
 START_TEST(a_start_under_way_passes_nothing)
 {
 	enum hr_fleet_result got = HR_FLEET_BROKEN;
-	struct hr_store_ops ops;
+	static struct hr_store_ops ops;
 	char id[HR_FLEET_ID], c;
 	struct hr_err err = {0};
 	size_t before;
@@ -2247,10 +2247,53 @@ list_one(const char *after, char session[8], char id[HR_FLEET_ID], char ret_next
 	hr_fleet_answer_done(&a);
 }
 
+static void
+read_id(void *arg, const struct hr_fleet_row *row)
+{
+	char(*id)[HR_FLEET_ID] = arg;
+
+	ck_assert_str_eq(*id, ""); /* of one row a page */
+	memcpy(*id, row->id, sizeof(*id));
+}
+
+/* Pages of all keys together, of one row each. */
+START_TEST(pages_of_all_keys)
+{
+	struct hr_fleet_row row;
+	struct hr_err err = {0};
+	struct hr_fleet_key mine, second = {.name = "second", .scopes = HR_SCOPE_USE};
+	char text[64], ids[4][HR_FLEET_ID] = {"", "", "", ""}, made[2][HR_FLEET_ID];
+	int i;
+
+	begin(&few);
+	make_key();
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_int_eq(fleet.store->ops->key_find(fleet.store, api_key, &mine, NULL), 1);
+	ck_assert_int_eq(fleet.store->ops->key_make(fleet.store, &second, text, &err), 0);
+	(void)pthread_mutex_unlock(&fleet.lock);
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(start(i == 0 ? &mine : &second, "a", &row), HR_FLEET_OK);
+		memcpy(made[i], row.id, sizeof(made[i]));
+		until(row.id, HR_FLEET_RUNNING);
+		hr_fleet_row_done(&row);
+	}
+	(void)pthread_mutex_lock(&fleet.lock);
+	for (i = 1; i < 4; i++)
+		ck_assert_int_eq(fleet.store->ops->page(
+				     fleet.store, 0, true, ids[i - 1], 1, read_id, &ids[i], &err),
+		    0);
+	(void)pthread_mutex_unlock(&fleet.lock);
+	ck_assert(strcmp(ids[1], made[0]) == 0
+		      ? strcmp(ids[2], made[1]) == 0
+		      : strcmp(ids[1], made[1]) == 0 && strcmp(ids[2], made[0]) == 0);
+	ck_assert_str_eq(ids[3], "");
+}
+END_TEST
+
 /* With a store that has pages, and without. */
 START_TEST(a_page_follows_one_that_has_ended)
 {
-	struct hr_store_ops without;
+	static struct hr_store_ops without; /* the clock's thread outlives this function */
 	struct hr_fleet_answer a = {.status = 0};
 	struct hr_fleet_row row;
 	struct hr_err err = {0};
@@ -2586,6 +2629,7 @@ main(void)
 	tcase_add_test(tc, an_idle_one_is_found_after_an_error);
 	tcase_add_test(tc, what_is_left_over_is_told);
 	tcase_add_test(tc, a_pools_sandbox_may_be_there_in_spite_of_an_error);
+	tcase_add_test(tc, pages_of_all_keys);
 	tcase_add_loop_test(tc, a_page_follows_one_that_has_ended, 0, 2);
 	tcase_add_test(tc, who_asks_for_images_is_bounded);
 	tcase_add_test(tc, without_its_key_nothing_is_woken);

@@ -19,7 +19,8 @@
 #include "proto/json.h"
 
 #define ID_LEN (HR_FLEET_ID - 1)
-#define SEARCHES (-1) /* the key whose turns searches take: they are one after the other */
+#define SEARCHES (-1)   /* the key whose turns searches take: they are one after the other */
+#define SEARCH_PAGE 100 /* rows that a search reads at once */
 
 struct target {
 	char id[HR_FLEET_ID];
@@ -161,7 +162,9 @@ is_signed_by(const struct signed_file *s, const char *token)
 
 struct search {
 	const struct signed_file *s;
-	char id[HR_FLEET_ID];
+	char id[HR_FLEET_ID]; /* of the sandbox whose token signed it; "": none so far */
+	char last[HR_FLEET_ID];
+	unsigned n; /* rows of this page */
 };
 
 static void
@@ -169,6 +172,8 @@ try_row(void *arg, const struct hr_fleet_row *row)
 {
 	struct search *s = arg;
 
+	s->n++;
+	memcpy(s->last, row->id, sizeof(s->last));
 	if (s->id[0] == '\0' && row->key != 0 && hr_fleet_has_session(row->state) &&
 	    is_signed_by(s->s, row->session_key))
 		memcpy(s->id, row->id, sizeof(s->id));
@@ -195,7 +200,7 @@ by_signature(const struct hr_fleet_api *api, const struct hr_fleet_request *q, s
 	int r;
 
 	read_signed(q, &s);
-	if (s.signature.len == 0) {
+	if (s.signature.len == 0 || f->store->ops->page == NULL) {
 		say_text(a, 400,
 		    "the headers E2b-Sandbox-Id and E2b-Sandbox-Port are missing, which name the "
 		    "sandbox\n");
@@ -205,9 +210,17 @@ by_signature(const struct hr_fleet_api *api, const struct hr_fleet_request *q, s
 		(void)hr_e2b_say(a, 429, "too many requests wait already");
 		return WRONG;
 	}
-	(void)pthread_mutex_lock(&f->lock);
-	r = f->store->ops->each(f->store, 0, true, try_row, &search, &err);
-	(void)pthread_mutex_unlock(&f->lock);
+	/* anybody may ask: page by page, so that no request waits for the search of all rows */
+	do {
+		char after[HR_FLEET_ID];
+
+		memcpy(after, search.last, sizeof(after));
+		search.n = 0;
+		(void)pthread_mutex_lock(&f->lock);
+		r = f->store->ops->page(
+		    f->store, 0, true, after, SEARCH_PAGE, try_row, &search, &err);
+		(void)pthread_mutex_unlock(&f->lock);
+	} while (r == 0 && search.id[0] == '\0' && search.n == SEARCH_PAGE);
 	hr_fleet_turn_give(f, &turn);
 	if (r == 0 && search.id[0] != '\0') {
 		memcpy(t->id, search.id, sizeof(t->id));

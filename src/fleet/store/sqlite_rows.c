@@ -122,6 +122,9 @@ hr_sqlite_each(
 	return f.nomem ? hr_err_nomem(err) : n < 0 ? -1 : 0;
 }
 
+#define FIRST_PAGE " AND (? = 0 OR " HOLDS_ROOM ") ORDER BY created, id LIMIT ?"
+#define NEXT_PAGE " AND (created, id) > (SELECT created, id FROM sandboxes WHERE id = ?)" FIRST_PAGE
+
 int
 hr_sqlite_page(struct hr_store *base, int64_t key, bool live, const char *after, unsigned most,
     hr_row_fn *fn, void *arg, struct hr_err *err)
@@ -129,15 +132,14 @@ hr_sqlite_page(struct hr_store *base, int64_t key, bool live, const char *after,
 	struct found_row f = {.fn = fn, .arg = arg};
 	int n;
 
+	/* rows of one key are found by its index; "? = 0" is true for all keys */
 	if (*after == '\0')
 		n = hr_sqlite_rows(of(base), err, read_row, &f,
-		    FROM "WHERE key = ? AND (? = 0 OR " HOLDS_ROOM ") ORDER BY created, id LIMIT ?",
+		    key != 0 ? FROM "WHERE key = ?" FIRST_PAGE : FROM "WHERE ? = 0" FIRST_PAGE,
 		    "iii", key, (int64_t)live, (int64_t)most);
 	else
 		n = hr_sqlite_rows(of(base), err, read_row, &f,
-		    FROM
-		    "WHERE key = ? AND (created, id) > (SELECT created, id FROM sandboxes WHERE"
-		    " id = ?) AND (? = 0 OR " HOLDS_ROOM ") ORDER BY created, id LIMIT ?",
+		    key != 0 ? FROM "WHERE key = ?" NEXT_PAGE : FROM "WHERE ? = 0" NEXT_PAGE,
 		    "isii", key, after, (int64_t)live, (int64_t)most);
 	hr_fleet_row_done(&f.row);
 	return f.nomem ? hr_err_nomem(err) : n < 0 ? -1 : 0;
