@@ -61,7 +61,8 @@ def moved_trees():
         equal(w.events("touch ../out/s/x"), [])
         equal(w.events("mv ../out new")[0], ("new", "CREATE"))
         equal(w.events("touch new/s/y")[0], ("new/s/y", "CREATE"))
-        equal(w.events("mv new newer; touch newer/s/z")[-1][0], "newer/s/z")
+        # what is there when the tree is read comes in the order of the directory
+        equal(("newer/s/z", "CREATE") in w.events("mv new newer; touch newer/s/z"), True)
 
 
 def flat():
