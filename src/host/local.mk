@@ -35,6 +35,7 @@ libhost_la_SOURCES = \
 	%D%/common/envquote.c %D%/common/envquote.h \
 	%D%/common/exam.c %D%/common/exam.h \
 	%D%/common/kindfile.c %D%/common/kindfile.h \
+	%D%/common/lock.c %D%/common/lock.h \
 	%D%/common/logfile.c %D%/common/logfile.h \
 	%D%/common/module.c %D%/common/module.h \
 	%D%/common/owner.c %D%/common/owner.h \

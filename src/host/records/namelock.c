@@ -7,13 +7,16 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/err.h"
+#include "host/common/lock.h"
 #include "host/common/statedir.h"
+
+/* A killed holder's child has a copy of the lock until it executes its program. */
+#define PATIENCE_MS 200
 
 /* Takes the lock; `create` makes the file if it is missing. Returns 1 if the lock is held, 0 if the
  * file was removed meanwhile, or -1 with *err set. */
@@ -26,7 +29,7 @@ try_lock(struct hr_namelock *l, bool create, const char *sid, struct hr_err *err
 	l->fd = open(l->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT : 0), 0600);
 	if (l->fd < 0)
 		return hr_err_sys(err, errno, "open %s", l->path);
-	sys = flock(l->fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+	sys = hr_lock_in_time(l->fd, PATIENCE_MS);
 	if (fstat(l->fd, &st) != 0)
 		return hr_err_sys(err, errno, "look at %s", l->path);
 	/* a holder removes the file before it releases the lock */

@@ -8,17 +8,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <json-c/json_object.h>
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/process/spawn.h"
+#include "host/common/lock.h"
 #include "host/common/module.h"
 #include "host/common/proc.h"
 #include "proto/json.h"
@@ -28,21 +26,6 @@
 /* A holder of a record's lock starts a program, or has been stopped by a signal. */
 #define START_PATIENCE_MS 30000
 #define DOWN_PATIENCE_MS 2000
-#define LOCK_PAUSE_MS 20
-
-/* Locks an open file. Returns 0, or an error number: EWOULDBLOCK after patience_ms. */
-static int
-lock_in_time(int fd, int patience_ms)
-{
-	int64_t until = hr_now_ms() + patience_ms;
-
-	while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-		if (errno != EINTR && (errno != EWOULDBLOCK || hr_now_ms() >= until))
-			return errno;
-		(void)poll(NULL, 0, LOCK_PAUSE_MS);
-	}
-	return 0;
-}
 
 /* Opens and locks the record. Returns -1 with *err set; without `make` its sys is ENOENT if there
  * is none. */
@@ -57,7 +40,7 @@ open_record(const struct hr_sidecars *b, const char *name, bool make, struct hr_
 	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0), 0600);
 	if (fd < 0)
 		return hr_err_sys(err, errno, "open %s", path);
-	sys = lock_in_time(fd, make ? START_PATIENCE_MS : DOWN_PATIENCE_MS);
+	sys = hr_lock_in_time(fd, make ? START_PATIENCE_MS : DOWN_PATIENCE_MS);
 	if (sys == EWOULDBLOCK)
 		(void)hr_err_set(err, HR_E_BUSY,
 		    "another process of this account holds the lock of %s: end that process", path);
