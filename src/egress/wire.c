@@ -376,7 +376,9 @@ egress_absolute_read(const void *p, size_t len, struct egress_target *ret)
 	if (strncasecmp(h.target, scheme, sizeof(scheme) - 1) != 0)
 		return -1;
 	h.target += sizeof(scheme) - 1;
-	ret->path = (size_t)(h.target - at) + strcspn(h.target, "/? ");
+	for (ret->path = (size_t)(h.target - at); at + ret->path < h.blank; ret->path++)
+		if (at[ret->path] == '/' || at[ret->path] == '?')
+			break;
 	return authority(h.target, at + ret->path, 80, ret) ? 1 : -1;
 }
 
