@@ -206,7 +206,7 @@ def density(bench, place):
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(lambda name: place.ok("up", "-q", "-r", "box", "-n", name, "--run", "true"), names))
     rate = len(names) / (time.monotonic() - began)
-    time.sleep(5)  # the last ones have settled
+    time.sleep(35)  # workers of the busy start have ended, which takes worker_idle_timeout: 30 s
     pids = procs.tree(*[place.box_pid(name) for name in names])
     used, woken = resting(pids, bench.idle_seconds)
     pss, less = pss_mb(pids) / len(names), (free - available_mb()) / len(names)
