@@ -206,6 +206,23 @@ def filler_that_was_killed():
             equal((len(waiting(h)), len(records(h)) > 0), (left, left > 0), "what is there")
 
 
+def killed_before_a_record():
+    """Files of a start that was killed while it wrote its record go; those of one that lives stay."""
+    with Host() as h:
+        warm = h.path("state", "warm")
+        os.makedirs(warm, 0o700)
+        for name in ".warm-0123456789ab.lock", "warm-0123456789ab.json.a1B2c3", "warm-living.json.a1B2c3":
+            with open(os.path.join(warm, name), "w"):
+                pass
+        with open(os.path.join(warm, ".warm-living.lock"), "w") as living:
+            fcntl.flock(living, fcntl.LOCK_EX)
+            equal(h.ok("pool", "1"), "waiting: 1\n")
+            equal(sorted(n for n in os.listdir(warm) if not n.endswith((".json", ".log"))),
+                  [".lock", ".warm-living.lock", "warm-living.json.a1B2c3"], "the dead one's are gone")
+        equal(h.ok("pool", "0"), "ended: 1\n")
+        equal(os.listdir(warm), [".lock"], "the other's, once it has ended")
+
+
 def ended():
     with Host() as h:
         h.ok("pool", "1")
@@ -296,8 +313,8 @@ def main():
     process.become_subreaper()
     tap = Tap()
     for test in (taken, not_fitting, dead_while_it_waited, locked, several_at_once,
-                 taker_that_was_killed, filler_that_was_killed, ended, one_that_cannot_be_reached,
-                 refilled, down_while_filling):
+                 taker_that_was_killed, filler_that_was_killed, killed_before_a_record, ended,
+                 one_that_cannot_be_reached, refilled, down_while_filling):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

@@ -28,6 +28,7 @@
 #include "proto/json.h"
 
 #define RECORD ".json"
+#define LOCK ".lock"
 #define RECORD_MAX (1u << 20)
 #define NAME_ROOM 32
 
@@ -293,7 +294,7 @@ my_turn(const char *dir, struct hr_err *err)
 
 	if (hr_state_directory(dir, true, err) < 0)
 		return -1;
-	path = hr_path_join(dir, ".lock");
+	path = hr_path_join(dir, LOCK);
 	if (path == NULL)
 		return hr_err_nomem(err);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -361,6 +362,31 @@ end_begun(const char *dir, const char *file, void *arg, struct hr_err *err)
 	return r;
 }
 
+/* Removes the files of starts that were killed before their records had their names. Nobody else
+ * would find them, as their names are random. The caller has the lock of the pool. */
+static void
+remove_starts(const char *where)
+{
+	DIR *dir = opendir(where);
+	struct dirent *e;
+
+	while (dir != NULL && (e = hr_dir_next(dir)) != NULL) {
+		size_t n = strlen(e->d_name), s = strlen(LOCK);
+		HR_FREE char *record = NULL;
+
+		if (*e->d_name != '.' || n <= s || strcmp(e->d_name + n - s, LOCK) != 0)
+			continue;
+		e->d_name[n - s] = '\0';
+		if (!hr_sid_valid(e->d_name + 1))
+			continue;
+		record = hr_record_path(where, e->d_name + 1, RECORD);
+		if (record != NULL && access(record, F_OK) != 0)
+			hr_record_remove_start(where, e->d_name + 1);
+	}
+	if (dir != NULL)
+		(void)closedir(dir);
+}
+
 static int
 fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n, unsigned *ret_n,
     struct hr_err *err)
@@ -383,8 +409,10 @@ fill(const struct hr_config *c, const struct hr_sandbox_options *o, unsigned n, 
 	if (hr_config_text(s->config, "core.workspace_base") != NULL)
 		return hr_err_set(
 		    err, HR_E_INVAL, "a pool cannot be used with core.workspace_base: unset it");
-	if (specify(s, f.spec, err) != 0 || (turn = my_turn(dir, err)) < 0 ||
-	    visit(o->state_dir, end_begun, &begun, err) != 0 ||
+	if (specify(s, f.spec, err) != 0 || (turn = my_turn(dir, err)) < 0)
+		return -1;
+	remove_starts(dir);
+	if (visit(o->state_dir, end_begun, &begun, err) != 0 ||
 	    visit(o->state_dir, count_one, &f, err) != 0)
 		return -1;
 	mine.state_dir = dir;
@@ -432,6 +460,8 @@ hr_pool_drain(const struct hr_config *c, const struct hr_sandbox_options *o, uns
 	/* waits for a filling process, which would make more */
 	if (access(dir, F_OK) == 0 && (turn = my_turn(dir, err)) < 0)
 		return -1;
+	if (turn >= 0)
+		remove_starts(dir);
 	r = visit(o->state_dir, end_one, &d, err);
 	*ret_n = d.n;
 	return r == 0 && d.failed ? hr_err_pass(err, &d.why) : r;

@@ -406,7 +406,7 @@ connect_it(struct hr_sandbox *s, struct hr_err *err)
 		hr_sandbox_log(
 		    s, "the recorded sandbox \"%s\" cannot be used: %s", s->sid, err->msg);
 	if (found == 0 && needs_record(s)) {
-		hr_record_remove_start(s);
+		hr_record_remove_start(s->state_dir, s->sid);
 		return hr_err_set(err, HR_E_NO_SANDBOX, "there is no sandbox \"%s\"", s->sid);
 	}
 	/* a useless sandbox may still exist, and its record leads to it */

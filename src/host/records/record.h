@@ -27,7 +27,7 @@ void hr_record_done(struct hr_record *r);
 void hr_record_remove(struct hr_sandbox *s);
 
 /* Removes the files of a process that was killed before it could record the sandbox. */
-void hr_record_remove_start(const struct hr_sandbox *s);
+void hr_record_remove_start(const char *state_dir, const char *sid);
 
 /* Returns true for a valid name of a sandbox, which becomes part of the names of a file and of a
  * container. */
