@@ -231,6 +231,9 @@ def secrets():
         equal(s.ask("GET", "/files?path=%s/e2b.json" % s.run_dir).status, 500)
         equal(upload(s, s.run_dir + "/e2b.json", b"{}").status, 500)
         equal(upload(s, top + "/run/e2b.json", b"{}").status, 500)
+        equal(upload(s, s.run_dir + "/made/x", b"").status, 500)
+        equal(s.call("MakeDir", path=s.run_dir + "/made").status, 500)
+        equal(os.path.exists(s.run_dir + "/made"), False, "a refused request leaves no directory")
         equal(s.ask("GET", "/health").status, 204)
         if ROOT:
             s.inside("echo hidden > /root/hidden; chmod 600 /root/hidden; ln -s /root/hidden %s/l; chown -h user %s/l" %

@@ -82,7 +82,9 @@ hr_e2b_mkdirs(struct hr_e2b_call *c, const char *path, bool *ret_shells, struct 
 			return -1;
 		}
 		if (fd < 0 && errno == ENOENT) {
-			fd = make(c, dir, name, at, *ret_shells, why);
+			dir = hr_e2b_keep_out(c, dir, false);
+			fd = dir >= 0 ? make(c, dir, name, at, *ret_shells, why)
+				      : hr_e2b_sys(why, "mkdir", at, EACCES);
 			if (fd < 0)
 				return -1;
 		} else if (fd < 0) {
