@@ -136,6 +136,38 @@ def refused():
         f.until(f.said, lambda said: said.count("ready: listening") == 2)
 
 
+def earlier_store():
+    """A store of the version before gets the columns that it lacks, all or none, and its sandboxes go on."""
+    with Fleet() as f:
+        o = f.up("s")
+        f.kill()
+        db = sqlite3.connect(os.path.join(f.dir, "fleet.db"), isolation_level=None)
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        columns = db.execute("PRAGMA table_info(sandboxes)").fetchall()
+        db.execute("DROP INDEX ending")
+        for name in ("ends", "life", "end_pauses"):
+            db.execute("ALTER TABLE sandboxes DROP COLUMN " + name)
+        db.execute("CREATE INDEX ending ON sandboxes (active)")  # in the way of the step: nothing of it may stay
+        db.execute("PRAGMA user_version = 3")
+        before = db.execute("SELECT sql FROM sqlite_master ORDER BY name").fetchall()
+        db.close()
+        refused = f.spawn()
+        said = refused.communicate(timeout=PATIENCE)[1]
+        equal((refused.returncode, "index ending already exists" in said), (1, True), said)
+        db = sqlite3.connect(os.path.join(f.dir, "fleet.db"), isolation_level=None)
+        equal(db.execute("SELECT sql FROM sqlite_master ORDER BY name").fetchall(), before, "it is as it was")
+        equal(db.execute("PRAGMA user_version").fetchone()[0], 3)
+        db.execute("DROP INDEX ending")
+        db.close()
+        f.start()
+        equal(f.run(o, "echo it runs"), "it runs")
+        db = sqlite3.connect(os.path.join(f.dir, "fleet.db"), isolation_level=None)
+        equal((db.execute("PRAGMA user_version").fetchone()[0], db.execute("PRAGMA table_info(sandboxes)").fetchall()),
+              (version, columns))
+        equal(db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'ending'").fetchone()[0], 1)
+        db.close()
+
+
 def pools_reread():
     """What the store says of pools is read anew by the next image."""
     with Fleet() as f:
@@ -218,7 +250,7 @@ def main():
     return tap.done()
 
 
-TESTS = [upgrades, refused, pools_reread, while_one_is_made, hangups]
+TESTS = [upgrades, refused, earlier_store, pools_reread, while_one_is_made, hangups]
 
 if __name__ == "__main__":
     sys.exit(main())
