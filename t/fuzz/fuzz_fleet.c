@@ -1,7 +1,9 @@
 /* What clients of the fleet send. To build an image (what begins with "-"): a form cut anywhere
  * makes the same of it, and no name gets through that is not below the prefix. To start a sandbox:
  * it is refused with words, or has a factor that is allowed, plugins that are texts, and a shape,
- * which is the same each time and does not know who asks or what is in the environment. */
+ * which is the same each time and does not know who asks or what is in the environment. A text of a
+ * client of the E2B API (what begins with "?"): no pair of metadata has a null character, and no
+ * path that would leave its prefix is called harmless, however it is encoded. */
 #include "config.h"
 
 #include <stdint.h>
@@ -12,7 +14,9 @@
 
 #include <json-c/json.h>
 
+#include "base/text/percent.h"
 #include "fleet/build/buildform.h"
+#include "fleet/e2b/e2b.h"
 #include "fleet/request.h"
 #include "proto/json.h"
 #include "fuzz.h"
@@ -61,6 +65,38 @@ one_form(const char *p, size_t len)
 	(void)close(fds[1]);
 }
 
+static bool
+one_pair(void *arg, const char *key, const char *value)
+{
+	must(strlen(key) + strlen(value) <= *(size_t *)arg);
+	return true;
+}
+
+static void
+one_text(const char *p, size_t len)
+{
+	char *text = strndup(p, len), key[64], sum[HR_E2B_SIGNATURE];
+	struct hr_buf b;
+
+	must(text != NULL);
+	(void)hr_e2b_metadata(p, len, one_pair, &len);
+	must(hr_e2b_time(text) >= -1);
+	must(strlen(hr_e2b_key(text, key)) <= len || hr_e2b_key(text, key) != key);
+	hr_e2b_sign(text, "read", "", "token", text, sum);
+	must(sum[0] == '\0' || strlen(sum) == 46);
+	hr_buf_init(&b, 1u << 20);
+	hr_percent_decode(&b, text, strcspn(text, "?"), false);
+	if (!hr_e2b_leads_out(text)) {
+		must(b.p[0] == '/' && strlen(hr_buf_str(&b)) == b.len);
+		must(strstr(b.p, "/../") == NULL);
+	}
+	if (!hr_e2b_is_closed(text))
+		must(b.len > 0 && strcasecmp(hr_buf_str(&b), "/init") != 0);
+	hr_buf_done(&b);
+	(void)hr_e2b_template_wrong(text);
+	free(text);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -74,6 +110,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size > 0 && *data == '-') {
 		one_form((const char *)data, size);
+		return 0;
+	}
+	if (size > 0 && *data == '?') {
+		one_text((const char *)data + 1, size - 1);
 		return 0;
 	}
 	if (hr_json_decode((const char *)data, size, &request, &why) != 0)
