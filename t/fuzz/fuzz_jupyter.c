@@ -1,15 +1,20 @@
 /* Messages of a kernel, as it or who knows its key may send them. The input is frames, cut by
  * lines; the first byte of it chooses: 0, as they are, otherwise with the delimiter and the right
  * signature in front. What must hold: only what is signed is taken; a cell's text has its bounds,
- * its pictures are JSON, and its observation is one whole frame. */
+ * its pictures are JSON, and its observation is one whole frame. Each message is at most one line
+ * of JSON for the code interpreter's clients. 2: the body of such a client, which has the fields of
+ * its table with their types, or is refused with JSON. */
 #include "config.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <json-c/json.h>
 
 #include "plugins/jupyter/answer.h"
+#include "plugins/jupyter/ask.h"
 #include "plugins/jupyter/cell.h"
+#include "plugins/jupyter/line.h"
 #include "plugins/jupyter/wire.h"
 #include "proto/frame.h"
 #include "proto/json.h"
@@ -68,6 +73,55 @@ check_cell(const struct hr_cell *cell)
 	must(used == b.len);
 }
 
+static void
+check_json(const char *p, size_t len)
+{
+	HR_PUT struct json_object *o = NULL;
+	struct hr_json_error e;
+
+	must(hr_json_decode(p, len, &o, &e) == 0 && hr_json_type(o) == HR_PY_DICT);
+}
+
+static void
+check_line(const struct hr_wire_message *m)
+{
+	HR_BUF(b, HR_LINE_MAX);
+
+	if (hr_line_put(&b, m) == HR_LINE_NONE) {
+		must(b.len == 0);
+		return;
+	}
+	must(b.fail == HR_OK && b.len > 1);
+	must(memchr(b.p, '\n', b.len) == b.p + b.len - 1);
+	check_json(b.p, b.len - 1);
+}
+
+static void
+check_ask(struct hr_span text, const struct hr_ask_field *f)
+{
+	HR_PUT struct json_object *o = NULL;
+	HR_BUF(why, 1u << 20);
+	int status = hr_ask_read(text, f, &o, &why);
+	char *language;
+
+	must(why.fail == HR_OK);
+	if (status != 0) {
+		must(status == 400 || status == 422);
+		must(o == NULL);
+		check_json(hr_buf_str(&why), why.len);
+		return;
+	}
+	for (; f->name != NULL; f++) {
+		struct json_object *v = hr_json_at(o, f->name);
+
+		must(v == NULL ? !f->required
+			       : hr_json_type(v) == (f->map ? HR_PY_DICT : HR_PY_STR));
+	}
+	language = hr_ask_language(hr_json_at(o, "language"));
+	must(language != NULL && *language != '\0');
+	free(language);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -80,6 +134,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size == 0)
 		return 0;
+	if (data[0] == 2) {
+		struct hr_span body = {(const char *)data + 1, size - 1};
+
+		check_ask(body, hr_ask_execute);
+		check_ask(body, hr_ask_create);
+		return 0;
+	}
 	hr_cell_init(&cell);
 	memcpy(cell.id, "me", 3);
 	/* a message in all four lines that follow it; what is left are buffers */
@@ -93,6 +154,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 		if (hr_wire_take(&wire, frames, n + at, &m, &err) == 0) {
 			must(at > 0 && hr_json_type(m.content) == HR_PY_DICT);
+			check_line(&m);
 			if (strcmp(m.type, "execute_reply") == 0)
 				hr_cell_reply(&cell, &m);
 			else
