@@ -82,9 +82,11 @@ hr_e2b_mkdirs(struct hr_e2b_call *c, const char *path, bool *ret_shells, struct 
 			return -1;
 		}
 		if (fd < 0 && errno == ENOENT) {
+			/* refuse before the first directory is made, not after the last */
 			dir = hr_e2b_keep_out(c, dir, false);
-			fd = dir >= 0 ? make(c, dir, name, at, *ret_shells, why)
-				      : hr_e2b_sys(why, "mkdir", at, EACCES);
+			if (dir < 0)
+				break;
+			fd = make(c, dir, name, at, *ret_shells, why);
 			if (fd < 0)
 				return -1;
 		} else if (fd < 0) {

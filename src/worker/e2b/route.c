@@ -11,6 +11,7 @@
 
 #include <json-c/json.h>
 
+#include "base/text/percent.h"
 #include "base/text/quote.h"
 #include "proto/json.h"
 
@@ -100,16 +101,19 @@ hr_e2b_check_query(struct hr_e2b_call *c)
 	static const char *const names[] = {
 	    "path", "username", "signature", "signature_expiration", NULL};
 	const char *p;
-	size_t len, i, name;
+	size_t len, i;
 	unsigned seen[4] = {0};
+	HR_BUF(name, NAME_CAP);
 	HR_BUF(value, 64);
 	HR_BUF(text, 512);
 
 	for (p = c->r->query; *p != '\0'; p += len + (p[len] == '&')) {
 		len = strcspn(p, "&");
-		name = strcspn(p, "=&");
+		hr_buf_reset(&name);
+		hr_percent_decode(&name, p, strcspn(p, "=&"), true);
 		for (i = 0; names[i] != NULL; i++)
-			if (strlen(names[i]) == name && memcmp(names[i], p, name) == 0)
+			if (name.len == strlen(names[i]) &&
+			    memcmp(hr_buf_str(&name), names[i], name.len) == 0)
 				seen[i]++;
 	}
 	for (i = 0; names[i] != NULL; i++)
