@@ -5,7 +5,10 @@ programs at their ports, and what is answered in the sandbox's name."""
 import base64
 import contextlib
 import hashlib
+import http.client
+import json
 import os
+import struct
 import sys
 import time
 import urllib.parse
@@ -144,9 +147,32 @@ def programs(f):
     equal(f.edge("GET", "/", p, 3000, E2b_Traffic_Access_Token=p["trafficAccessToken"])[0], 502)
     equal(f.edge("GET", "/", host="3000-%s.%s" % (p["sandboxID"], DOMAIN))[0], 403)
     equal(f.edge("GET", "/health", p)[0], 204, "the API's own port has its own token")
-    equal(f.edge("POST", "/execute", p, 49999, body="{}")[0], 403)
+    for path in ("/execute", "/contexts", "/contexts/x/restart"):
+        equal(f.edge("POST", path, p, 49999, body="{}")[0], 403, path)
+    equal(f.edge("GET", "/contexts", o, 49999)[0] in (401, 403), False, "the SDKs send no token here")
     for path in ("/execute", "/%65xecute", "/execute%3f", "/./execute", "//execute", "/execute/"):
         equal(f.edge("POST", path, o, 49999, body="{}"), (401, UNAUTHORIZED), path)
+
+
+def start(f, o, script):
+    """The events of a command as a text; "" if the stream broke."""
+    text = json.dumps({"process": {"cmd": "/bin/bash", "args": ["-c", script]}}).encode()
+    try:
+        return f.edge("POST", "/process.Process/Start", o, body=struct.pack(">BI", 0, len(text)) + text,
+                      X_Access_Token=o["envdAccessToken"], Content_Type="application/connect+json")[1]
+    except (OSError, http.client.HTTPException):
+        return ""
+
+
+def signals(f):
+    """A command that signals all processes of its account ends no sandbox: the server is started again if it must be."""
+    o = f.create()
+    equal("exit status 0" in start(f, o, "true"), True)
+    start(f, o, "kill -9 -1; kill -9 0")
+    f.until(lambda: start(f, o, "echo again"), lambda text: "YWdhaW4K" in text)
+    equal(f.info(o)[1]["state"], "running")
+    equal(f.api("DELETE", "/sandboxes/" + o["sandboxID"])[0], 204)
+    equal(f.edge("GET", "/health", o), not_found(o))
 
 
 def named(f):
@@ -172,7 +198,7 @@ def each(case):
     return one
 
 
-CASES = [each(c) for c in (refusals, signatures, programs, named)]
+CASES = [each(c) for c in (refusals, signatures, programs, signals, named)]
 
 if __name__ == "__main__":
     sys.exit(run(CASES, made=contextlib.nullcontext))

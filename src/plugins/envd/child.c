@@ -81,6 +81,17 @@ reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+static int
+take_account(const struct envd_record *r)
+{
+	/* a box of an ordinary user has one account, and the kernel forbids setgroups() there */
+	bool one = r->uid == geteuid() && r->gid == getegid();
+
+	if (setgroups(r->ngroups, r->groups) != 0 && !(one && errno == EPERM))
+		return -1;
+	return setgid(r->gid) != 0 || setuid(r->uid) != 0 ? -1 : 0;
+}
+
 void
 envd_child_run(int fds[ENVD_FDS], pid_t keeper)
 {
@@ -98,8 +109,7 @@ envd_child_run(int fds[ENVD_FDS], pid_t keeper)
 	/* with the keeper's own account, a signal to the group must not reach the keeper */
 	if (!r.pty && r.uid == geteuid() && setpgid(0, 0) != 0)
 		give_up("process group");
-	if (r.identity &&
-	    (setgroups(r.ngroups, r.groups) != 0 || setgid(r.gid) != 0 || setuid(r.uid) != 0))
+	if (r.identity && take_account(&r) != 0)
 		give_up("account");
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != keeper)
 		_exit(126);
