@@ -165,7 +165,7 @@ def start(f, o, script):
 
 
 def signals(f):
-    """A command that signals all processes of its account ends no sandbox: the server is started again if it must be."""
+    """A command that signals all processes of its account ends no sandbox: the server is started again."""
     o = f.create()
     equal("exit status 0" in start(f, o, "true"), True)
     start(f, o, "kill -9 -1; kill -9 0")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Faults beneath the dialect of E2B, inside of one sandbox: processes of the server that are killed during calls, commands
-that signal all they can, requests that no client would send.
+"""Faults beneath the dialect of E2B, inside of one sandbox: processes of the server that are killed during calls,
+commands that signal all they can, requests that no client would send.
 
     test_e2b_faults.py [CASE...]"""
 
@@ -161,8 +161,8 @@ def odd_requests():
     with sandbox() as s:
         alive(s)
         server = server_of(s)
-        head = "POST %sStart HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: %s\r\nContent-Type: application/connect+json\r\n" % (
-            END, KEY)
+        head = ("POST %sStart HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: %s\r\n"
+                "Content-Type: application/connect+json\r\n" % (END, KEY))
         ran = home(s) + "/ran"
         body = b'{"process":{"cmd":"/bin/touch","args":["%s"]}}' % ran.encode()
         frame = struct.pack(">BI", 0, len(body)) + body

@@ -112,8 +112,7 @@ hr_e2b_check_query(struct hr_e2b_call *c)
 		hr_buf_reset(&name);
 		hr_percent_decode(&name, p, strcspn(p, "=&"), true);
 		for (i = 0; names[i] != NULL; i++)
-			if (name.len == strlen(names[i]) &&
-			    memcmp(hr_buf_str(&name), names[i], name.len) == 0)
+			if (strcmp(hr_buf_str(&name), names[i]) == 0)
 				seen[i]++;
 	}
 	for (i = 0; names[i] != NULL; i++)
