@@ -3,14 +3,16 @@
 
 import calendar
 import contextlib
+import json
 import os
+import re
 import sys
 import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.e2bfleet import E2b, metadata  # noqa: E402
-from lib.host import PATIENCE  # noqa: E402
+from lib.host import PATIENCE, SRC  # noqa: E402
 from lib.hostbox import run  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
@@ -188,6 +190,29 @@ def refusals(f):
     equal(f.call("POST", "/start", {"session_id": "a", "e2b": {"root": "/"}})[0], 400, "no other API makes these")
 
 
+def documented(f):
+    """doc/e2b.md, "What is refused": each request of the table is answered as the table says."""
+    with open(os.path.join(SRC, "doc/e2b.md"), encoding="utf-8") as doc:
+        text = doc.read().split("\n## What is refused\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (.*?) \| (\d+) \| .*\|$", text, re.M)
+    equal(len(rows), text.count("\n|") - 2, "each row but the head has a status")
+    o, asked = f.create(), 0
+    for requests, status in rows:
+        for text in re.findall("`(.*?)`", requests):
+            method, path, body = re.fullmatch(r"(?:([A-Z]+) (/\S*) ?)?(\{.*\})?", text).groups()
+            body = json.loads(body) if body else None
+            if method is None:
+                method, path, body = "POST", "/v2/sandboxes", dict({"templateID": "base"}, **body)
+            found, answer = f.api(method, path.replace("ID", o["sandboxID"]), body)
+            equal(found, int(status), (text, answer))
+            if found == 201:
+                equal(f.api("DELETE", "/sandboxes/" + answer["sandboxID"])[0], 204)
+            asked += 1
+    equal(asked > 20, True, asked)
+    equal(f.info(o)[1]["state"], "running", "no refused request has changed it")
+    equal(f.api("DELETE", "/sandboxes/" + o["sandboxID"])[0], 204)
+
+
 def once(f):
     """An Idempotency-Key makes one sandbox of several creates, also across a kill of the service."""
     o = f.api("POST", "/v2/sandboxes", {"templateID": "base"}, Idempotency_Key="a-1")[1]
@@ -265,7 +290,7 @@ def each(case):
     return one
 
 
-CASES = [each(c) for c in (life, times, pauses, lists, refusals, once, kills, quota, measured)]
+CASES = [each(c) for c in (life, times, pauses, lists, refusals, documented, once, kills, quota, measured)]
 
 if __name__ == "__main__":
     sys.exit(run(CASES, made=contextlib.nullcontext))
