@@ -71,6 +71,21 @@ def flat():
         equal(w.events("chmod 700 ."), [(".", "CHMOD")])
 
 
+def uploads():
+    """An upload shows as the same events as a program that writes the file, and not its temporary file."""
+    with Watched(recursive=True) as w:
+        def upload(name, text):
+            kind = {"Content-Type": "application/octet-stream"}
+            equal(w.server.ask("POST", "/files?path=%s/%s" % (w.top, name), text, kind).status, 200)
+            return w.events(":")
+        for text in (b"text", b""):
+            name = "old/%d" % len(text)
+            equal(upload(name, text), [(name, "CREATE"), (name, "CHMOD"), (name, "WRITE")])
+            equal(upload(name, b"more"), [(name, "WRITE"), (name, "CHMOD"), (name, "WRITE")])
+        equal(w.events("touch '#1' .other; chmod 600 '#1'")[-1], ("#1", "CHMOD"))
+        equal(w.events("mv '#1' old/0"), [("#1", "RENAME"), ("old/0", "CREATE")])
+
+
 def two_of_one():
     """Watchers of one directory get the same events, and the end of one does not end the other."""
     with Watched() as w:
@@ -113,7 +128,7 @@ def hostile():
             equal((a.status, json.loads(a.body)["code"]), (400, "invalid_argument"), a)
 
 
-TESTS = [recorded, new_trees, moved_trees, flat, two_of_one, flood, limit, hostile]
+TESTS = [recorded, new_trees, moved_trees, flat, uploads, two_of_one, flood, limit, hostile]
 
 if __name__ == "__main__":
     need_boxes()

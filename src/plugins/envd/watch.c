@@ -21,6 +21,7 @@
 #include "base/path.h"
 #include "base/plain.h"
 #include "base/strv.h"
+#include "base/tempfiles.h"
 #include "e2b/entry.h"
 
 #define MASK                                                                                       \
@@ -56,6 +57,7 @@ struct envd_watchers {
 	LIST_HEAD(bucket, node) buckets[BUCKETS];
 	LIST_HEAD(, node) dropped;
 	unsigned count, dirs;
+	uint32_t replaces; /* cookie of the last move of an upload's file; 0: none */
 };
 
 /* ---- directories ---- */
@@ -172,6 +174,13 @@ report(struct envd_watcher *w, const char *name, const char *type)
 		w->fn(w->arg, name[0] != '\0' ? name : ".", path, type);
 }
 
+/* Returns true for the name that a file has until it replaces another. */
+static bool
+is_upload(const char *name)
+{
+	return strncmp(name, HR_TEMPFILE_PREFIX, strlen(HR_TEMPFILE_PREFIX)) == 0;
+}
+
 /* Watches a directory and those below it. Reports what is in one that was made after the start
  * (`late`), since its events may have come before the watch. Takes fd. Returns -1 with errno. */
 static int
@@ -194,9 +203,12 @@ tree_add(struct envd_watcher *w, int fd, const char *name, bool late, unsigned d
 			errno = ENOMEM;
 			return -1;
 		}
-		if (late) {
+		if (late && !is_upload(e->d_name)) {
 			hr_strv_add(&w->seen, at);
 			report(w, at, "CREATE");
+			if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			    S_ISREG(st.st_mode) && st.st_size > 0)
+				report(w, at, "WRITE");
 		}
 		if (!hr_dir_is_directory(dirfd(d), e))
 			continue;
@@ -250,6 +262,19 @@ new_directory(struct envd_watcher *w, const char *name)
 		w->fn(w->arg, "", "", NULL);
 }
 
+/* Returns true for events of a file that an upload writes before it gives the file its name. */
+static bool
+is_unfinished(const struct envd_watcher *w, const char *name, const struct inotify_event *e)
+{
+	HR_FREE char *path = e->len > 0 && e->name[0] == '#' ? hr_path_join(w->path, name) : NULL;
+	struct stat st;
+
+	/* the kernel calls a file without a name by '#' and its number */
+	if (path != NULL && (e->mask & (IN_ATTRIB | IN_MODIFY)) != 0)
+		return lstat(path, &st) < 0;
+	return e->len > 0 && is_upload(e->name);
+}
+
 /* Handles an event of one watcher's directory. */
 static void
 node_event(struct node *n, const struct inotify_event *e)
@@ -274,6 +299,14 @@ node_event(struct node *n, const struct inotify_event *e)
 		return;
 	if ((e->mask & IN_CREATE) != 0 && was_seen(w, name))
 		return;
+	if (is_unfinished(w, name, e)) {
+		w->set->replaces = (e->mask & IN_MOVED_FROM) != 0 ? e->cookie : 0;
+		return;
+	}
+	if ((e->mask & IN_MOVED_TO) != 0 && e->cookie == w->set->replaces) {
+		report(w, name, "WRITE"); /* an upload has replaced the file */
+		return;
+	}
 	if (directory && (e->mask & (IN_MOVED_FROM | IN_DELETE)) != 0 && w->options.recursive)
 		tree_remove(w, name);
 	for (i = 0; i < sizeof(types) / sizeof(*types); i++)

@@ -234,6 +234,8 @@ hr_e2b_write_end(struct hr_e2b_write *u)
 	HR_FREE char *name = strdup(u->file.name);
 	HR_CLOSE int fd = -1;
 	bool is_new = u->file.old < 0;
+	/* tells watchers of the file that it was written: its bytes came before its name */
+	const struct timespec now[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_nsec = UTIME_NOW}};
 	struct hr_err err = {0};
 	char proc[64];
 
@@ -250,11 +252,13 @@ hr_e2b_write_end(struct hr_e2b_write *u)
 	if (name == NULL || dir < 0)
 		return hr_e2b_write_fail(u, 500, "%s", "out of memory");
 	fd = hr_reach_check(openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+	/* another file may have taken a new one's name */
 	if (fd < 0 ||
-	    (!is_new && fchownat(fd, "", u->c->who.uid, u->c->who.gid, AT_EMPTY_PATH) < 0))
+	    fchownat(fd, "", is_new ? (uid_t)-1 : u->c->who.uid, u->c->who.gid, AT_EMPTY_PATH) < 0)
 		return hr_e2b_write_fail_errno(u, "error changing ownership", "chown", errno);
 	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
 	put_metadata(u, proc);
+	(void)utimensat(AT_FDCWD, proc, now, 0);
 	hr_strv_add(&u->paths, hr_buf_str(&u->path));
 	return 0;
 }
