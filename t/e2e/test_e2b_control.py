@@ -161,12 +161,15 @@ def refusals(f):
 
     for body in ({"timeout": "1"}, {"timeout": 0}, {"metadata": {"a": 1}}, {"envVars": {"1a": ""}}, {"envVars": []},
                  {"templateID": None}, {"autoPause": 1}, {"autoPauseMemory": False},
-                 {"autoPause": True, "autoPauseMemory": False}, {"iam": {}}, {"mcp": {}},
+                 {"autoPause": True, "autoPauseMemory": False}, {"iam": {}}, {"mcp": []},
                  {"volumeMounts": [{"name": "a", "path": "/b"}]}, {"network": {"denyOut": ["a.test"]}},
                  {"network": {"allowOut": ["a.test"]}}, {"network": {"maskRequestHost": "a"}},
                  {"network": {"httpsPorts": [1]}}, {"network": {"egressProxy": {"address": "a"}}},
                  {"network": {"dnsServers": ["1.1.1.1"]}}, {"network": []}, {"autoResume": {"enabled": 1}}):
         refused(400, **body)
+    # the SDK itself starts the gateway by a command
+    o = f.create(mcp={"server": {}})
+    equal(f.api("DELETE", "/sandboxes/" + o["sandboxID"])[0], 204)
     equal(refused(400, timeout=25 * 3600), "Timeout cannot be greater than 24 hours")
     equal("unknown" in refused(404, templateID="unknown"), True)
     equal(f.api("POST", "/v2/sandboxes", b"{")[0], 400)

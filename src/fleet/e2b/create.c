@@ -249,9 +249,6 @@ check_rest(const struct hr_fleet_call *c)
 		    c->a, 400, "this service has no volumes: upload files after the create");
 	if (hr_json_at(c->body, "iam") != NULL)
 		return hr_e2b_say(c->a, 400, "this service issues no identity tokens");
-	if (hr_json_at(c->body, "mcp") != NULL)
-		return hr_e2b_say(c->a, 400,
-		    "this service starts no MCP gateway; a sandbox's own MCP server is at /mcp");
 	if (cold && !pauses)
 		return hr_e2b_say(c->a, 400, "autoPauseMemory needs autoPause");
 	if (cold)
