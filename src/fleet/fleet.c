@@ -162,19 +162,26 @@ int
 hr_fleet_compose(int64_t key, const char *session, const char *request, int64_t factor,
     const char *shape, struct hr_fleet_row *row, struct hr_err *err)
 {
+	struct timespec now;
+	char digits[4];
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
 	row->key = key;
 	row->state = key != 0 ? HR_FLEET_STARTING : HR_FLEET_WARMING;
 	(void)snprintf(row->shape, sizeof(row->shape), "%s", shape);
 	row->factor = factor;
-	row->created = row->active = (int64_t)time(NULL);
+	row->created = row->active = (int64_t)now.tv_sec;
 	(void)snprintf(row->session, sizeof(row->session), "%s", session);
 	row->request = strdup(request);
 	if (row->request == NULL)
 		return hr_err_nomem(err);
-	return hr_random_hex(row->id, HR_FLEET_ID - 1, err) < 0 ||
-		       hr_random_hex(row->session_key, sizeof(row->session_key) - 1, err) < 0
-		   ? -1
-		   : 0;
+	if (hr_random_hex(row->id, HR_FLEET_ID - 1, err) < 0 ||
+	    hr_random_hex(row->session_key, sizeof(row->session_key) - 1, err) < 0)
+		return -1;
+	/* lists are ordered by `created` and the id, which starts with the milliseconds */
+	(void)snprintf(digits, sizeof(digits), "%03x", (unsigned)(now.tv_nsec / 1000000) % 1000);
+	memcpy(row->id, digits, 3);
+	return 0;
 }
 
 enum hr_fleet_result
