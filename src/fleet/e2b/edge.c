@@ -400,6 +400,16 @@ route(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const st
 
 	if (check(q, t, row, e2b, a) != 0)
 		return;
+	/* a client that asks whether the sandbox still runs gets the answer after the pause */
+	if (row->state == HR_FLEET_PAUSING && !wakes) {
+		hr_fleet_row_done(row);
+		r = hr_fleet_wait(api->fleet, t->id, row, &err);
+		(void)snprintf(row->id, sizeof(row->id), "%s", t->id);
+		if (r != HR_FLEET_OK) {
+			say_state(a, r, row, &err);
+			return;
+		}
+	}
 	if (row->state != HR_FLEET_RUNNING && !wakes) {
 		say_state(a,
 		    row->state == HR_FLEET_STARTING || row->state == HR_FLEET_RESUMING
