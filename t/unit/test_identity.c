@@ -4,6 +4,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <pwd.h>
 #include <sched.h>
 #include <stdio.h>
@@ -396,6 +397,29 @@ START_TEST(an_account_of_the_user_id_is_used)
 }
 END_TEST
 
+/* Clients of E2B find `user` in each image, whichever accounts have its number. */
+START_TEST(the_user_of_e2b_is_made)
+{
+	HR_BUF(b, 4096);
+	char path[256], want[64];
+
+	if (geteuid() != 0 || getpwnam("user") != NULL)
+		return;
+	fake_useradd(0);
+	set("username", "user");
+	set("user_id", "0");
+	ck_assert_int_eq(hr_identity_prepare(&id, &c, "root", top, NULL, &err), 0);
+	ck_assert_uint_ge(id.user_id, 1000);
+	ck_assert_ptr_null(getpwuid(id.user_id));
+	ck_assert_ptr_null(getgrgid(id.user_id));
+	(void)snprintf(want, sizeof(want), "[-u]\n[%u]\n[user]\n", (unsigned)id.user_id);
+	hr_identity_done(&id);
+	(void)snprintf(path, sizeof(path), "%s/words", top);
+	ck_assert_int_eq(hr_path_read(path, &b, &err), 0);
+	ck_assert_ptr_nonnull(strstr(hr_buf_str(&b), want));
+}
+END_TEST
+
 START_TEST(failures_to_make_a_user)
 {
 	char said[200];
@@ -528,6 +552,7 @@ main(void)
 	tcase_add_test(tc, a_last_line_without_line_feed);
 	tcase_add_test(tc, a_user_id_without_an_account);
 	tcase_add_test(tc, an_account_of_the_user_id_is_used);
+	tcase_add_test(tc, the_user_of_e2b_is_made);
 	tcase_add_test(tc, failures_to_make_a_user);
 	tcase_add_test(tc, the_tree_changes_hands_but_not_through_links);
 	tcase_add_test(tc, an_unknown_group_changes_nothing);
