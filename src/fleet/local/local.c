@@ -76,13 +76,16 @@ add_door(const struct local *l, struct json_object *q, struct hr_err *err)
 {
 	/* a server at a Unix socket has the paths anyhow */
 	bool e2b = hr_json_at(q, "e2b") != NULL && l->sockets == NULL;
+	struct json_object *set = hr_config_value(l->o->config, "sandbox.runtime_startup_env_vars");
 	struct json_object *env = hr_json_at(q, "environment");
 	int v1 = hr_fleet_request_is_v1(q);
 
 	if (v1 < 0 || (v1 == 0 && !e2b))
 		return v1 < 0 ? hr_err_nomem(err) : 0;
 	if (hr_json_type(env) != HR_PY_DICT) {
-		env = json_object_new_object();
+		env = NULL; /* the operator's variables, which the new member replaces */
+		if (set == NULL || json_object_deep_copy(set, &env, NULL) != 0)
+			env = json_object_new_object();
 		if (hr_json_set(q, "environment", env, err) != 0)
 			return -1;
 	}
@@ -93,10 +96,14 @@ static struct hr_config *
 config_of(const struct local *l, const struct hr_fleet_row *row, struct json_object *q,
     struct hr_err *err)
 {
+	static const char *const keys[][2] = {{"sandbox.runtime_startup_env_vars", "environment"},
+	    {"sandbox.security.run_as_user", "run_as_user"},
+	    {"sandbox.security.run_as_group", "run_as_group"}};
 	struct hr_config *c = hr_config_copy(l->o->config, err);
 	struct json_object *e2b = hr_json_at(q, "e2b");
 	HR_FREE char *workspace = hr_local_workspace(l->work, row->id);
 	int bad = c == NULL;
+	size_t i;
 
 	if (!bad && workspace != NULL)
 		bad |= hr_config_set(c, "core.workspace_base", workspace, err);
@@ -107,15 +114,8 @@ config_of(const struct local *l, const struct hr_fleet_row *row, struct json_obj
 		bad |= add_door(l, q, err);
 	if (!bad && hr_json_text_at(e2b, "root") != NULL)
 		bad |= hr_config_set(c, "box.root", hr_json_text_at(e2b, "root"), err);
-	if (!bad)
-		bad |= set_member(
-		    c, "sandbox.runtime_startup_env_vars", hr_json_at(q, "environment"), err);
-	if (!bad)
-		bad |= set_member(
-		    c, "sandbox.security.run_as_user", hr_json_at(q, "run_as_user"), err);
-	if (!bad)
-		bad |= set_member(
-		    c, "sandbox.security.run_as_group", hr_json_at(q, "run_as_group"), err);
+	for (i = 0; !bad && i < sizeof(keys) / sizeof(*keys); i++)
+		bad |= set_member(c, keys[i][0], hr_json_at(q, keys[i][1]), err);
 	if (!bad && hr_json_at(q, "network") != NULL) {
 		bad |= hr_config_set(c, "box.network", "egress", err);
 		bad |= set_member(c, "sandbox.network", hr_json_at(q, "network"), err);

@@ -25,7 +25,6 @@
 #include "supervisor/settings/settings.h"
 
 #define SUDO_LINE "%sudo ALL=(ALL) NOPASSWD:ALL\n"
-#define USER_FIRST 1000 /* the first number of an ordinary account */
 
 bool
 hr_identity_name_ok(const char *name)
@@ -221,11 +220,10 @@ user_and_directory(struct hr_identity *id, const struct hr_settings *c, const ch
 {
 	const char *name = c->username;
 	bool root = strcmp(name, "root") == 0;
-	uid_t uid = (uid_t)c->user_id;
 	struct passwd *same;
 	int known;
 
-	id->user_id = uid;
+	id->user_id = (uid_t)c->user_id;
 	if (env_user != NULL && strcmp(name, env_user) == 0 && !root &&
 	    strcmp(name, "openhands") != 0)
 		return 0; /* leaves an account on a person's own machine alone */
@@ -236,28 +234,27 @@ user_and_directory(struct hr_identity *id, const struct hr_settings *c, const ch
 		known = user_lookup(name, &id->user_id, err);
 		if (known < 0)
 			return -1;
-		/* clients of E2B know this account by its name, and an image may use its number */
+		/* clients of E2B know this account by its name; an image may use the number */
 		while (known == 0 && hr_newaccount_has_group(name) && geteuid() == 0 &&
-		       (uid < USER_FIRST || getpwuid(uid) != NULL || getgrgid(uid) != NULL))
-			uid++;
-		if (known == 0 && (same = getpwuid(uid)) != NULL) {
+		       (id->user_id < 1000 || getpwuid(id->user_id) != NULL ||
+			   getgrgid(id->user_id) != NULL))
+			id->user_id++;
+		if (known == 0 && (same = getpwuid(id->user_id)) != NULL) {
 			/* useradd refuses a second account with the same user ID */
 			hr_log(HR_LOG_NOTICE,
 			    "the account %s has user ID %lld: the shell uses it in place of %s",
-			    same->pw_name, (long long)uid, name);
+			    same->pw_name, (long long)id->user_id, name);
 			id->shell_user = strdup(same->pw_name);
 			if (id->shell_user == NULL)
 				return hr_err_nomem(err);
 			name = id->shell_user;
-		} else if (known == 0 && create_user(name, uid, etc, err) < 0) {
+		} else if (known == 0 && create_user(name, id->user_id, etc, err) < 0) {
 			/* a container with an arbitrary user ID runs without an account */
 			if (geteuid() == 0 || getpwuid(geteuid()) != NULL)
 				return -1;
 			hr_log(HR_LOG_NOTICE, "no account is made: %s", err->msg);
 			*err = (struct hr_err){0};
 		}
-		if (known == 0)
-			id->user_id = uid;
 	}
 	return hr_identity_work_dir(c->working_dir, name, c->sandbox_group, stopped, err);
 }

@@ -78,7 +78,9 @@ def make_image(top, more=None, owned=None):
                      ("handrail-kind.so", "openhands/libexec/handrail"),
                      ("handrail-zip.so", "openhands/libexec/handrail"),
                      ("handrail-line.so", "openhands/libexec/handrail"),
+                     ("handrail-envd", "openhands/libexec/handrail"),
                      ("handrail-git", "openhands/libexec/handrail"),
+                     ("handrail-jupyter", "openhands/libexec/handrail"),
                      ("handrail-bound", "openhands/libexec/handrail"),
                      ("handrail-office", "openhands/libexec/handrail")):
         real = os.path.join(BUILD, ".libs", name)

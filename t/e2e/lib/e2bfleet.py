@@ -1,4 +1,4 @@
-"""A handrail-fleetd with boxes for clients of the E2B API, and its requests."""
+"""A handrail-fleetd for clients of the E2B API, and their requests."""
 
 import http.client
 import json
@@ -13,11 +13,10 @@ from .tap import equal
 DOMAIN = "dom.example"
 
 
-class E2b(BoxFleet):
-    """A service of the account `uid`."""
+class Calls:
+    """The requests, for a Fleet."""
 
-    def __init__(self, uid, *options):
-        super().__init__(uid, "--domain", DOMAIN, *options)
+    def use_e2b(self):
         self.e2b_key = "e2b_" + self.key[len("hrk_"):]
         self.secrets.append(self.e2b_key)
 
@@ -58,24 +57,32 @@ class E2b(BoxFleet):
                 given["Host"] = host
             c.request(method, path, body, given)
             r = c.getresponse()
-            text = r.read()
+            text = self.text = r.read()
             self.head = r.headers
         finally:
             c.close()
         try:
             return r.status, json.loads(text)
         except ValueError:
-            return r.status, text.decode()
-
-    def pauses(self, o):
-        """Whether this account can pause boxes."""
-        return bool(groups(self.box({"runtime_id": o["sandboxID"]})["name"]))
+            return r.status, text.decode(errors="replace")
 
     def info(self, o):
         return self.api("GET", "/sandboxes/" + o["sandboxID"])
 
     def gone(self, o):
         return self.until(lambda: self.info(o)[0], lambda status: status == 404)
+
+
+class E2b(Calls, BoxFleet):
+    """A service of the account `uid`."""
+
+    def __init__(self, uid, *options):
+        super().__init__(uid, "--domain", DOMAIN, *options)
+        self.use_e2b()
+
+    def pauses(self, o):
+        """Whether this account can pause boxes."""
+        return bool(groups(self.box({"runtime_id": o["sandboxID"]})["name"]))
 
 
 def metadata(**pairs):
