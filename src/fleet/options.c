@@ -41,6 +41,8 @@ static const struct row {
     {"e2b-template", TEMPLATE, 0, 0, 0, "NAME=IMAGE  a template of the E2B API; may be repeated"},
     {"e2b-hours", NUMBER, AT(api.most_hours), 1, 1 << 20,
 	"N           longest life that its clients may ask for [24]"},
+    {"e2b-internet", SWITCH, AT(api.internet), 0, 0,
+	"            its sandboxes reach the Internet unless their creates refuse it"},
     {"registry-prefix", TEXT, AT(api.registry_prefix), 0, 0,
 	"TEXT        prefix of images, for clients"},
     {"builds", SWITCH, AT(builds), 0, 0, "            build images, below --registry-prefix"},

@@ -285,15 +285,32 @@ def measured(f):
     equal(f.api("DELETE", "/sandboxes/" + o["sandboxID"])[0], 204)
 
 
+def internet(f):
+    """Each sandbox has rules that can be changed, and a pool for them has the same."""
+    pool = {"name": "p", "size": 1, "request": {"e2b": {"user": "user"} if f.uid == 0 else {}, "command": [
+        "--plugins", "jupyter"], "network": {"allowInternetAccess": True}}}
+    equal(f.call("POST", "/handrail/v1/pools", {"pools": [pool]})[0], 200)
+    waiting = f.until(f.sandboxes, lambda all: [s for s in all if s["state"] == "warm"])[0]["runtime_id"]
+    o, closed = f.create(), f.create(allow_internet_access=False)
+
+    def rules(o):
+        return f.call("GET", "/handrail/v1/network?runtime_id=" + o["sandboxID"])[1]["network"]
+
+    equal((o["sandboxID"], rules(o)["allowInternetAccess"], rules(closed)["allowInternetAccess"]),
+          (waiting, True, False))
+    equal(f.api("PUT", "/sandboxes/%s/network" % o["sandboxID"], {"denyOut": ["8.8.8.8"]}), (204, None))
+    equal(rules(o)["denyOut"], ["8.8.8.8"])
+
+
 def each(case):
     def one(uid):
-        with E2b(uid) as f:
+        with E2b(uid, *(["--e2b-internet"] if case == internet else [])) as f:
             case(f)
     one.__name__ = case.__name__
     return one
 
 
-CASES = [each(c) for c in (life, times, pauses, lists, refusals, documented, once, kills, quota, measured)]
+CASES = [each(c) for c in (life, times, pauses, lists, refusals, once, kills, quota, measured, internet)]
 
 if __name__ == "__main__":
     sys.exit(run(CASES, made=contextlib.nullcontext))

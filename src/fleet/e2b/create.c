@@ -221,7 +221,7 @@ hr_e2b_read_network(struct hr_fleet_call *c, struct json_object *from, struct js
 		return hr_e2b_say(c->a, 400, "allow_internet_access must be a boolean");
 	if (check_lists(c, from, closed) != 0)
 		return -1;
-	if (!closed && !asks_for_rules(from))
+	if (!closed && !asks_for_rules(from) && !(c->api->internet && c->api->fleet->engine->rules))
 		return 0;
 	if (!c->api->fleet->engine->rules)
 		return hr_e2b_say(c->a, 400,
