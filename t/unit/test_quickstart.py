@@ -65,6 +65,8 @@ def free(option):
 
 with open("%(top)s/ports", "w") as f:
     f.write("\\n".join(free(option) for option in ("--listen", "--console")))
+with open("%(top)s/words", "w") as f:
+    f.write(" ".join(sys.argv[1:]))
 with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
     s.sendto(b"READY=1", "\\0" + os.environ["NOTIFY_SOCKET"][1:])
 signal.pause()
@@ -276,10 +278,24 @@ def fleet_without_an_image():
         equal((status, lines[-1], os.path.exists(os.path.join(c.top, "ports"))), (1, said, False), lines)
 
 
+def fleet_for_e2b():
+    """Without an Engine: boxes, and the kind local only where there are none."""
+    for kind, more in (("box", ["--e2b-internet"]), ("local", [])):
+        with Checkout() as c:
+            if kind == "local":
+                c.put("boxless", "")
+            status, lines, _ = c("fleet", "--e2b", HANDRAIL_PORT="0")
+            words = c.read("words").split()
+            equal((status, words[words.index("--kind") + 1:]), (0, [kind] + more), lines)
+            url = c.read("build/fleet/url").strip()
+            equal("  export E2B_API_KEY=e2b_$(sed s/^hrk_// %s/build/fleet/key) E2B_API_URL=%s E2B_SANDBOX_URL=%s" % (
+                c.top, url, url) in lines, True, lines)
+
+
 def main():
     tap = Tap()
     for test in (started, no_box, port_that_is_taken, port_that_is_taken_late, ended_server, lost_server,
-                 stop_that_fails, fleet, fleet_without_an_image):
+                 stop_that_fails, fleet, fleet_without_an_image, fleet_for_e2b):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 
