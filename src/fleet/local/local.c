@@ -76,9 +76,9 @@ add_door(const struct local *l, struct json_object *q, struct hr_err *err)
 {
 	/* a server at a Unix socket has the paths anyhow */
 	bool e2b = hr_json_at(q, "e2b") != NULL && l->sockets == NULL;
-	struct json_object *set = hr_config_value(l->o->config, "sandbox.runtime_startup_env_vars");
 	struct json_object *env = hr_json_at(q, "environment");
 	int v1 = hr_fleet_request_is_v1(q);
+	struct json_object *set = hr_config_value(l->o->config, "sandbox.runtime_startup_env_vars");
 
 	if (v1 < 0 || (v1 == 0 && !e2b))
 		return v1 < 0 ? hr_err_nomem(err) : 0;
