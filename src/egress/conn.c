@@ -192,10 +192,9 @@ confirm(struct egress_conn *c)
 /* ---- the way out ---- */
 
 static void
-on_dialled(void *arg, int fd, const char *why, bool refused)
+on_dialled(void *arg, int fd, const struct sockaddr_storage *server, const char *why, bool refused)
 {
 	struct egress_conn *c = arg;
-	socklen_t len = sizeof(c->peer);
 
 	c->dial = NULL;
 	if (fd < 0) {
@@ -211,7 +210,7 @@ on_dialled(void *arg, int fd, const char *why, bool refused)
 		conn_reset(c);
 		return;
 	}
-	(void)getpeername(fd, (struct sockaddr *)&c->peer, &len);
+	memcpy(&c->peer, server, sizeof(c->peer));
 	hr_tunnel_lead(c->tunnel, fd);
 }
 
@@ -220,7 +219,7 @@ dial(struct egress_conn *c)
 {
 	struct egress_broker *b = c->b;
 
-	c->dial = egress_dial(b->loop, &b->resolver, &b->policy,
+	c->dial = egress_dial(b->loop, &b->resolver, &b->policy, &b->secrets,
 	    c->name[0] != '\0' ? c->name : NULL, c->address, c->port, on_dialled, c);
 	return c->dial != NULL;
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <ifaddrs.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +13,8 @@
 #include "base/fd.h"
 #include "base/loop.h"
 #include "egress/policy_int.h"
+#include "egress/proxy.h"
+#include "proto/json.h"
 
 #define NEXT_MS 3000 /* time for one address while there is another */
 #define LAST_MS 20000
@@ -21,14 +24,17 @@ struct egress_dial {
 	struct hr_loop *loop;
 	struct egress_policy *const *policy;
 	struct egress_resolver *const *resolver;
+	struct json_object *const *secrets;
 	egress_dialled_fn *fn;
 	void *arg;
 	struct egress_query *query;
-	struct hr_watch *timer, *writable;
+	struct hr_watch *timer, *ready; /* ready: the socket */
+	struct egress_talk *talk;       /* with the proxy; NULL: none */
+	struct sockaddr_storage proxy;
 	int fd, port;
 	struct sockaddr_storage to[EGRESS_RESULTS_MAX]; /* without a name, [0] is there at once */
 	size_t n, at;
-	int error; /* of the last address */
+	char why[128]; /* the error of the last address */
 	char name[EGRESS_NAME_MAX + 1];
 };
 
@@ -41,7 +47,8 @@ egress_dial_cancel(struct egress_dial *d)
 		return;
 	egress_query_cancel(d->query);
 	hr_watch_free(d->timer);
-	hr_watch_free(d->writable);
+	hr_watch_free(d->ready);
+	egress_talk_free(d->talk);
 	hr_fd_close(&d->fd);
 	free(d);
 }
@@ -50,50 +57,78 @@ static void
 finish(struct egress_dial *d, const char *why, bool refused)
 {
 	egress_dialled_fn *fn = d->fn;
+	const struct sockaddr_storage server = d->to[d->at > 0 ? d->at - 1 : 0];
+	char text[sizeof(d->why)];
 	void *arg = d->arg;
 	int fd = d->fd;
 
+	if (why != NULL)
+		(void)snprintf(text, sizeof(text), "%s", why);
 	d->fd = -1;
-	hr_watch_free(d->writable);
-	d->writable = NULL;
+	hr_watch_free(d->ready);
+	d->ready = NULL;
 	egress_dial_cancel(d);
-	fn(arg, fd, why, refused);
+	fn(arg, fd, &server, why != NULL ? text : NULL, refused);
 }
 
 static void
-fail_one(struct egress_dial *d, int error)
+fail_one(struct egress_dial *d, const char *why)
 {
-	d->error = error;
-	hr_watch_free(d->writable);
-	d->writable = NULL;
+	(void)snprintf(d->why, sizeof(d->why), "%s", why);
+	hr_watch_free(d->ready);
+	d->ready = NULL;
 	hr_fd_close(&d->fd);
 	next(d);
+}
+
+static void
+on_proxy(void *arg)
+{
+	struct egress_dial *d = arg;
+	const char *why;
+	int r = egress_talk(d->talk, d->fd, &why);
+
+	if (r > 0)
+		finish(d, NULL, false);
+	else if (r < 0)
+		fail_one(d, why);
 }
 
 static void
 on_connected(void *arg)
 {
 	struct egress_dial *d = arg;
+	const char *why = "no memory";
 	int error = 0;
 	socklen_t len = sizeof(error);
 
 	if (getsockopt(d->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
 		error = errno;
-	if (error == 0)
+	if (error != 0) {
+		fail_one(d, strerror(error));
+		return;
+	}
+	if (d->talk == NULL) {
 		finish(d, NULL, false);
-	else
-		fail_one(d, error);
+		return;
+	}
+	hr_watch_free(d->ready);
+	d->ready = hr_loop_readable(d->loop, d->fd, on_proxy, d, NULL);
+	if (d->ready == NULL ||
+	    egress_talk_start(d->talk, d->fd, (const struct sockaddr *)&d->to[d->at - 1], &why) < 0)
+		fail_one(d, why);
 }
 
-/* Connects to the next address. */
+/* Connects to the next address, or to the proxy for that. */
 static void
 next(struct egress_dial *d)
 {
-	const struct sockaddr *to = (const struct sockaddr *)&d->to[d->at];
+	const struct sockaddr *to =
+	    (const struct sockaddr *)(d->talk != NULL ? &d->proxy : &d->to[d->at]);
 	int on = 1;
 
 	if (d->at == d->n) {
-		finish(d, strerror(d->error), false);
+		finish(d, d->why, false);
 		return;
 	}
 	d->at++;
@@ -102,15 +137,14 @@ next(struct egress_dial *d)
 			      to->sa_family == AF_INET ? sizeof(struct sockaddr_in)
 						       : sizeof(struct sockaddr_in6)) < 0 &&
 			     errno != EINPROGRESS)) {
-		fail_one(d, errno);
+		fail_one(d, strerror(errno));
 		return;
 	}
 	/* a peer that has vanished must not hold a tunnel for ever */
 	(void)setsockopt(d->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	d->writable = hr_loop_writable(d->loop, d->fd, on_connected, d, NULL);
-	if (d->writable == NULL ||
-	    hr_watch_arm(d->timer, d->at < d->n ? NEXT_MS : LAST_MS, NULL) < 0)
-		fail_one(d, ENOMEM);
+	d->ready = hr_loop_writable(d->loop, d->fd, on_connected, d, NULL);
+	if (d->ready == NULL || hr_watch_arm(d->timer, d->at < d->n ? NEXT_MS : LAST_MS, NULL) < 0)
+		fail_one(d, strerror(ENOMEM));
 }
 
 /* Returns true if an interface other than lo has the address: the machine's firewall does not see
@@ -142,6 +176,57 @@ is_own(const struct sockaddr *a)
 	return false;
 }
 
+/* ---- the proxy ---- */
+
+static void
+on_proxy_found(void *arg, const struct sockaddr_storage *v, size_t n, const char *why)
+{
+	struct egress_dial *d = arg;
+	const struct sockaddr *a;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		a = (const struct sockaddr *)&v[i];
+		if (!egress_policy_result(*d->policy, a) || is_own(a))
+			continue;
+		d->proxy = v[i];
+		next(d);
+		return;
+	}
+	finish(
+	    d, n == 0 ? why : "egressProxy: the address is private or this machine's own", false);
+}
+
+/* Looks for the proxy's address. Only an operator can write a private one; a name can be a
+ * client's, and leads to public ones. */
+static void
+find_proxy(struct egress_dial *d)
+{
+	const struct egress_proxy *p = egress_policy_proxy(*d->policy);
+	const char *password = NULL;
+	struct policy_range r;
+
+	if (p == NULL) {
+		finish(d, "the rules have changed", false);
+		return;
+	}
+	if (p->secret != NULL && (password = hr_json_text_at(*d->secrets, p->secret)) == NULL) {
+		finish(d, "egressProxy: the secret is not set", false);
+		return;
+	}
+	d->proxy = p->address;
+	d->talk = egress_talk_new(p, password);
+	if (d->talk == NULL)
+		finish(d, "no memory", false);
+	else if (policy_range_of((const struct sockaddr *)&d->proxy, &r) >= 0 &&
+		 policy_is_private(&r))
+		next(d);
+	else if (p->name[0] == '\0')
+		on_proxy_found(d, &p->address, 1, NULL);
+	else
+		egress_resolve(*d->resolver, p->name, p->port, on_proxy_found, d, &d->query);
+}
+
 static void
 on_resolved(void *arg, const struct sockaddr_storage *v, size_t n, const char *why)
 {
@@ -163,8 +248,10 @@ on_resolved(void *arg, const struct sockaddr_storage *v, size_t n, const char *w
 		else
 			d->to[d->n++] = v[i];
 	}
-	if (d->n > 0)
+	if (d->n > 0 && egress_policy_proxy(*d->policy) == NULL)
 		next(d);
+	else if (d->n > 0 && hr_watch_arm(d->timer, 0, NULL) == 0)
+		; /* later, since the resolver may have called */
 	else
 		finish(d,
 		    own               ? "the address is this machine's own, and no rule names it"
@@ -179,7 +266,9 @@ on_time(void *arg)
 	struct egress_dial *d = arg;
 
 	if (d->fd >= 0)
-		fail_one(d, ETIMEDOUT);
+		fail_one(d, strerror(ETIMEDOUT));
+	else if (d->n > 0)
+		find_proxy(d);
 	else if (d->name[0] == '\0')
 		on_resolved(d, d->to, 1, NULL);
 	else
@@ -188,8 +277,8 @@ on_time(void *arg)
 
 struct egress_dial *
 egress_dial(struct hr_loop *loop, struct egress_resolver *const *resolver,
-    struct egress_policy *const *policy, const char *name, struct in_addr address, int port,
-    egress_dialled_fn *fn, void *arg)
+    struct egress_policy *const *policy, struct json_object *const *secrets, const char *name,
+    struct in_addr address, int port, egress_dialled_fn *fn, void *arg)
 {
 	struct egress_dial *d = calloc(1, sizeof(*d));
 
@@ -198,6 +287,7 @@ egress_dial(struct hr_loop *loop, struct egress_resolver *const *resolver,
 	d->loop = loop;
 	d->resolver = resolver;
 	d->policy = policy;
+	d->secrets = secrets;
 	d->fn = fn;
 	d->arg = arg;
 	d->fd = -1;

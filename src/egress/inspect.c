@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -147,7 +146,7 @@ protect_files(const char *dir)
 		   : chdir(dir);
 }
 
-/* Gives up all capabilities for good, and core files, which would have secrets. */
+/* Gives up all capabilities for good. */
 static int
 drop_rights(void)
 {
@@ -157,10 +156,8 @@ drop_rights(void)
 
 	for (v = 0; prctl(PR_CAPBSET_READ, v, 0, 0, 0) >= 0; v++)
 		(void)prctl(PR_CAPBSET_DROP, v, 0, 0, 0);
-	return setrlimit(RLIMIT_CORE, &(const struct rlimit){0}) != 0 ||
-		       prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
-		   ? -1
-		   : (int)syscall(SYS_capset, &head, none);
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? -1
+							   : (int)syscall(SYS_capset, &head, none);
 }
 
 static void __attribute__((noreturn)) become_nginx(const struct egress_inspect *i, bool own_mounts)

@@ -6,6 +6,7 @@ EGRESS_SOURCES = \
 	%D%/edge.c %D%/edge.h \
 	%D%/edge_text.c %D%/edge_text.h \
 	%D%/policy.c %D%/policy.h %D%/policy_int.h \
+	%D%/policy_proxy.c \
 	%D%/policy_read.c \
 	%D%/policy_show.c \
 	%D%/policy_table.c \
@@ -28,6 +29,7 @@ libegressbroker_la_SOURCES = \
 	%D%/event.h \
 	%D%/log.c %D%/log.h \
 	%D%/names.c %D%/names.h \
+	%D%/proxy.c %D%/proxy.h \
 	%D%/resolve.c %D%/resolve.h \
 	%D%/told.c %D%/told.h
 libegressbroker_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(CARES_CFLAGS)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -57,7 +58,9 @@ keep(const char *dir, bool upgraded, struct hr_err *err)
 	pid_t pid;
 
 	(void)umask(077);
-	if (chdir(dir) != 0)
+	/* A core file of any process here would have secrets. A limit of 0 does not keep the kernel
+	 * from a program that takes cores. */
+	if (setrlimit(RLIMIT_CORE, &(const struct rlimit){1, 1}) != 0 || chdir(dir) != 0)
 		return hr_err_sys(err, errno, "enter %s", dir);
 	if (upgraded)
 		return egress_keeper_inherit(&h, err) < 0 ? -1 : egress_keeper_run(&h, dir, err);

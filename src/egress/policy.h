@@ -96,13 +96,26 @@ size_t egress_policy_ports(const struct egress_policy *p, int ret[EGRESS_PORTS_M
  * the machine. */
 const char *const *egress_policy_servers(const struct egress_policy *p);
 
+/* The operator's proxy, to which the broker leaves each connection after it has resolved the name
+ * and judged the address. */
+struct egress_proxy {
+	bool http;                       /* CONNECT; false: SOCKS5 */
+	char name[EGRESS_NAME_MAX + 1];  /* "": an address */
+	struct sockaddr_storage address; /* with the port */
+	int port;
+	char *spelled;
+	char *user, *secret; /* the secret is the password; NULL: neither */
+};
+/* NULL: connections leave directly. */
+const struct egress_proxy *egress_policy_proxy(const struct egress_policy *p);
+
 /* Returns an entry that leads to more than public addresses by public resolvers, or that sends a
  * secret: the decision of whoever owns these. Borrowed; NULL: there is none. */
 const char *egress_policy_private(const struct egress_policy *p);
 
 /* Checks that `most` allows each connection that p allows, to names and to addresses, and that a
  * name leads to no address with p that it does not lead to with `most`. Rules for the requests of a
- * host count as an entry for it. `most` has no such rules, no credentials and no dnsServers.
+ * host count as an entry for it. `most` has no such rules, no credentials, dnsServers or proxy.
  * Returns 0, or -1 with *err, HR_E_PERMISSION, which names the entry that asks for more. */
 int egress_policy_within(
     const struct egress_policy *p, const struct egress_policy *most, struct hr_err *err);

@@ -74,6 +74,7 @@ struct egress_policy {
 	size_t entries;
 	struct policy_credential *credentials;
 	struct hr_strv servers, secrets;
+	struct egress_proxy proxy; /* `spelled` is NULL: none */
 };
 
 struct policy_node *policy_find(const struct egress_policy *p, const void *key, size_t len);
@@ -101,6 +102,8 @@ bool policy_node_range(const struct policy_node *n, struct policy_range *ret);
 const char *policy_grant(const struct egress_policy *p, const struct policy_node *n, int port);
 /* Returns true if a policy without HTTP rules allows all names of a node's key; ".": all names. */
 bool policy_covers(const struct egress_policy *p, const char *key, int port);
+int policy_proxy_read(struct json_object *v, struct egress_proxy *ret, struct hr_err *err);
+void policy_proxy_done(struct egress_proxy *p);
 int policy_target_read(const char *text, struct policy_target *ret, struct hr_err *err);
 
 #endif

@@ -528,7 +528,8 @@ credentials(struct reading *r, struct json_object *v)
 static int
 limit(struct reading *r, struct json_object *v)
 {
-	static const char *const excluded[] = {"rules", "credentials", "dnsServers", "limit"};
+	static const char *const excluded[] = {
+	    "rules", "credentials", "dnsServers", "egressProxy", "limit"};
 	size_t i;
 
 	for (i = 0; i < sizeof(excluded) / sizeof(*excluded); i++)
@@ -540,10 +541,13 @@ limit(struct reading *r, struct json_object *v)
 }
 
 static int
-not_enforced(struct reading *r, struct json_object *v)
+proxy(struct reading *r, struct json_object *v)
 {
-	(void)v;
-	return bad(r, "is not enforced by this version: remove the member");
+	const struct egress_proxy *p = &r->p->proxy;
+
+	return policy_proxy_read(v, &r->p->proxy, r->err) < 0 ? -1
+	       : p->secret == NULL                            ? 0
+				   : add_secret(r, p->secret, strlen(p->secret));
 }
 
 static const struct {
@@ -557,7 +561,7 @@ static const struct {
     {"credentials", NULL, credentials},
     {"denyOut", deny, NULL},
     {"dnsServers", server, NULL},
-    {"egressProxy", NULL, not_enforced},
+    {"egressProxy", NULL, proxy},
     {"limit", NULL, limit},
     {"ports", NULL, default_ports},
     {"presets", preset, NULL},

@@ -64,6 +64,10 @@ egress_policy_explain(const struct egress_policy *p, struct hr_buf *b)
 	list(b, "dnsServers ", &p->servers);
 	if (p->servers.n > 0)
 		hr_buf_addc(b, '\n');
+	if (p->proxy.spelled != NULL)
+		hr_buf_addf(b, "egressProxy %s%s%s\n", p->proxy.spelled,
+		    p->proxy.user != NULL ? " as " : "",
+		    p->proxy.user != NULL ? p->proxy.user : "");
 	for (n = p->first; n != NULL; n = n->later) {
 		entries(b, n->allow);
 		entries(b, n->deny);
@@ -124,6 +128,7 @@ egress_policy_free(struct egress_policy *p)
 	}
 	hr_strv_done(&p->servers);
 	hr_strv_done(&p->secrets);
+	policy_proxy_done(&p->proxy);
 	free(p->buckets);
 	free(p);
 }

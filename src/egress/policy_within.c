@@ -119,11 +119,11 @@ egress_policy_within(
 	int ports[EGRESS_PORTS_MAX + 2];
 	size_t i, n = egress_policy_ports(p, ports);
 
-	if (p->servers.n > 0 || p->secrets.n > 0)
+	if (p->servers.n > 0 || p->secrets.n > 0 || p->proxy.spelled != NULL)
 		return hr_err_set(err, HR_E_PERMISSION,
-		    "dnsServers and secrets belong to the settings of this service: leave "
-		    "%.400s out",
-		    egress_policy_private(p));
+		    "dnsServers, egressProxy and secrets belong to the settings of this service: "
+		    "leave %.400s out",
+		    p->proxy.spelled != NULL ? "egressProxy" : egress_policy_private(p));
 	if (n * (p->n + most->n) > TESTS_MAX)
 		return hr_err_set(err, HR_E_TOOLARGE,
 		    "the rules are too many to be compared with the limit: use ranges and "

@@ -2,6 +2,7 @@
 """The broker of a box's network, handrail-egress, between a network namespace with only a loopback interface and a
 machine of the test's own. As root each case is done twice, by root and by another account."""
 
+import base64
 import contextlib
 import json
 import os
@@ -383,9 +384,9 @@ def control(w):
     equal(w.curl("http://allowed.test:8080/"), (0, "outside"))
     event = json.loads(follow.readline())
     equal((event["verdict"], event["name"], event["port"]), ("allow", "allowed.test", 8080))
-    equal(w.ask_reload(allowOut=["allowed.test"], egressProxy={"x": 1}).keys(), {"error"})
+    equal(w.ask_reload(allowOut=["allowed.test"], httpsPorts=[1]).keys(), {"error"})
     equal(w.curl("http://allowed.test:8080/"), (0, "outside"), "the earlier rules")
-    w.policy.pop("egressProxy")
+    w.policy.pop("httpsPorts")
     taken = w.inside(egressworld.PYTHON, "-c", "import socket\ns = socket.create_server(('', 9000))\n"
                      "print('on', flush=True)\ninput()")
     equal(taken.stdout.readline(), "on\n")
@@ -533,6 +534,183 @@ print(s[5].recv(1))"""), "1024\nreset\nb'b'")
     equal(denied(w, kind="error"), ["the box has too many connections"])
     tunnels(w, 0)
     small(w, 3072)
+
+
+def exactly(s, n):
+    got = b""
+    while len(got) < n:
+        more = s.recv(n - len(got))
+        if not more:
+            raise OSError("the end")
+        got += more
+    return got
+
+
+class Proxy:
+    """An HTTP or SOCKS5 proxy that wants this login (None: none) and refuses port 7009."""
+
+    def __init__(self, w, http, login=None, at=("10.1.2.3", 3128)):
+        self.http, self.login, self.asked = http, login, []
+        self.server = w.serve(*at, self.one)
+
+    def one(self, s):
+        target = self.ask_http(s) if self.http else self.ask_socks(s)
+        if target is None:
+            return
+        with socket.create_connection(target, source_address=("127.0.0.1", 0)) as to:
+            # with the first bytes of the server, if it has said something
+            ready = b"".join([to.recv(100)] if target[1] == 7008 else [])
+            s.sendall((b"HTTP/1.1 200 Here\r\nVia: x\r\n\r\n" if self.http else b"\5\0\0\1" + bytes(6)) + ready)
+            back = threading.Thread(target=self.pump, args=(to, s), daemon=True)
+            back.start()
+            self.pump(s, to)
+            back.join()
+
+    @staticmethod
+    def pump(a, b):
+        with contextlib.suppress(OSError):
+            while True:
+                got = a.recv(65536)
+                if not got:
+                    b.shutdown(socket.SHUT_WR)
+                    return
+                b.sendall(got)
+
+    def ask_http(self, s):
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += exactly(s, 1)
+        line, *fields = head.decode().split("\r\n")[:-2]
+        self.asked.append(line)
+        want = [] if self.login is None else ["Proxy-Authorization: Basic " +
+                                              base64.b64encode(":".join(self.login).encode()).decode()]
+        verb, target, _ = line.split(" ")
+        equal((verb, fields), ("CONNECT", ["Host: " + target] + fields[1:]))
+        host, port = target.rsplit(":", 1)
+        if fields[1:] != want or port == "7009":
+            s.sendall(b"HTTP/1.1 %d No\r\n\r\n" % (407 if fields[1:] != want else 403))
+            return None
+        return host, int(port)
+
+    def ask_socks(self, s):
+        methods = exactly(s, exactly(s, 2)[1])
+        s.sendall(b"\5" + (b"\0" if self.login is None else b"\2" if 2 in methods else b"\xff"))
+        if self.login is not None:
+            if 2 not in methods:
+                return None
+            user = exactly(s, exactly(s, 2)[1]).decode()
+            good = (user, exactly(s, exactly(s, 1)[0]).decode()) == self.login
+            s.sendall(b"\1" + (b"\0" if good else b"\1"))
+            if not good:
+                return None
+        equal(exactly(s, 4), b"\5\1\0\1")
+        host, port = socket.inet_ntoa(exactly(s, 4)), struct.unpack(">H", exactly(s, 2))[0]
+        self.asked.append("%s:%d" % (host, port))
+        if port == 7009:
+            s.sendall(b"\5\2\0\1" + bytes(6))
+            return None
+        return host, port
+
+
+def proxied(w):
+    """All connections leave by the operator's proxy, those of nginx, too; names and addresses are judged before."""
+    w.serve(PUBLIC, 7000, echo)
+    w.serve(PUBLIC, 7008, lambda s: s.sendall(b"220 hello\r\n"))
+    w.names.add(allowed_test=PUBLIC, private_test=PRIVATE, proxy_test=OTHER, hidden_test=PRIVATE)
+    rules = {"allowOut": ["allowed.test:7000", "allowed.test:7008", "allowed.test:7009", "private.test:7000", PUBLIC]}
+    ask = """
+def ask(port, name="allowed.test"):
+    try:
+        with socket.create_connection((name, port)) as s:
+            if port == 7000:
+                s.sendall(b"a" * 100000)
+                s.shutdown(socket.SHUT_WR)
+            n = sum(map(len, iter(lambda: s.recv(65536), b"")))
+            return n
+    except OSError:
+        return "reset"
+"""
+    login = ("me", "s3cret-of-proxy")
+    w.file("secrets.json", {"proxy": login[1], "token": "real-and-secret"})
+    for http, scheme, secret, at in ((True, "http://", False, PRIVATE + ":3128"), (False, "", False, PRIVATE + ":3129"),
+                                     (True, "http://", True, "proxy.test:3128"),
+                                     (False, "socks5://", True, PRIVATE + ":3130")):
+        host, port = at.split(":")
+        p = Proxy(w, http, login if secret else None, (OTHER if host == "proxy.test" else host, int(port)))
+        proxy = dict({"address": scheme + at},
+                     **({"username": login[0], "password": "${secrets.proxy}"} if secret else {}))
+        reload(w, egressProxy=proxy, **rules)
+        del p.asked[:]
+        equal(w.python(ask + "print(ask(7000), ask(7008), ask(7009), ask(7000, 'private.test'), ask(7000, '%s'))" % PUBLIC),
+              "100000 11 reset reset reset", at)
+        equal([line.split(" ")[-2] if http else line for line in p.asked],
+              [PUBLIC + ":7000", PUBLIC + ":7008", PUBLIC + ":7009"], at)
+        equal(w.events(port=7009, kind="error")[-1]["rule"],
+              "egressProxy: the connection was refused, " + ("status 403" if http else "reply 2"))
+        equal(denied(w, name="private.test")[-1], "the name has only private addresses")
+        # an open connection is judged by the server's address, not by the proxy's
+        equal(w.python("""
+s = socket.create_connection(("allowed.test", 7000))
+s.sendall(b"a")
+print(s.recv(1), flush=True)
+"""), "b'a'")
+    for wrong, why in (({"address": "http://hidden.test:3128"},
+                        "egressProxy: the address is private or this machine's own"),
+                       ({"address": PRIVATE + ":3130"}, "egressProxy: username and password were refused"),
+                       ({"address": "http://%s:3130" % PRIVATE, "username": "a", "password": "${secrets.proxy}"},
+                        "egressProxy: the connection was closed"),
+                       ({"address": PRIVATE + ":3130", "username": "you", "password": "${secrets.proxy}"},
+                        "egressProxy: username and password were refused"),
+                       ({"address": PRIVATE + ":3131"}, "Connection refused"),
+                       ({"address": PRIVATE + ":3130", "username": "me", "password": "${secrets.other}"},
+                        "egressProxy: the secret is not set")):
+        reload(w, egressProxy=wrong)
+        equal(w.python(ask + "print(ask(7000))"), "reset", wrong)
+        equal(w.events(port=7000, kind="error")[-1]["rule"], why)
+    with open(os.path.join(w.dir, "log")) as f:
+        equal(login[1] in f.read(), False)
+
+
+def proxied_inspected(w):
+    """Requests that nginx makes leave by the proxy, too."""
+    trust = inspecting(w)
+    w.file("secrets.json", {"proxy": "s3cret-of-proxy", "token": "real-and-secret"})
+    p = Proxy(w, True, ("me", "s3cret-of-proxy"), (PRIVATE, 3128))
+    reload(w, egressProxy={"address": "http://%s:3128" % PRIVATE, "username": "me", "password": "${secrets.proxy}"})
+    for at in ("http://api.test", "https://api.test"):
+        equal(w.curl(*trust, at + "/ok/x"), (0, "GET /ok/x Bearer (a secret)"), at)
+        equal(w.curl(*trust, at + "/no")[1][:8], "network:", at)
+    equal(p.asked, ["CONNECT %s:%d HTTP/1.1" % (PUBLIC, port) for port in (80, 443)])
+
+
+def no_cores(w):
+    """A secret is in no argument, environment and core file of the processes, and in no other file than it must be."""
+    trust = inspecting(w)
+    equal(w.curl(*trust, "https://api.test/ok/x")[0], 0)
+    found = w.processes()
+    equal((len(found) >= 4, len(nginx(w)) >= 2), (True, True))
+    for pid in found:
+        for name in ("cmdline", "environ"):
+            with open("/proc/%d/%s" % (pid, name), "rb") as f:
+                equal(b"real-and-secret" in f.read(), False, name)
+        with open("/proc/%d/limits" % pid) as f:
+            equal([line.split()[4:6] for line in f if line.startswith("Max core")], [["1", "1"]])
+    with open("/proc/sys/kernel/core_pattern") as f:
+        pattern = f.read()
+    for pid in found:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSEGV)
+        equal(process.wait_gone(pid, PATIENCE), True)
+    holds = []
+    for at, _, files in os.walk(w.dir):
+        for name in files:
+            path = os.path.join(at, name)
+            if not os.path.isfile(path):
+                continue
+            with open(path, "rb") as f:
+                if b"real-and-secret" in f.read():
+                    holds.append((os.path.relpath(path, w.dir), os.stat(path).st_mode & 0o777))
+    equal(sorted(holds), [("nginx.conf", 0o600), ("secrets.json", 0o600)], pattern)
 
 
 def serve_requests(w, port, context=None):
@@ -714,7 +892,7 @@ def storm(w):
 
 
 CASES = (names, addresses, own_addresses, greetings, proxies, questions, many_names, killed, upgraded, control, cut,
-         patience, ends, bounded, inspected, inspected_changes, inspected_names, storm)
+         patience, ends, bounded, no_cores, proxied, proxied_inspected, inspected, inspected_changes, inspected_names, storm)
 
 
 def main():
