@@ -112,7 +112,8 @@ ask_listener(struct egress_broker *b, int port, struct hr_err *err)
 
 	if (hr_fd_send(b->held->peer, &m, sizeof(m), -1, NULL) < 0)
 		return hr_err_set(err, HR_E_GONE,
-		    "the process that listens for the box was killed: any handrail command starts "
+		    "the process that listens for the sandbox was killed: any handrail command "
+		    "starts "
 		    "it again");
 	do {
 		hr_fd_close(&fd);

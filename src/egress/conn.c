@@ -470,7 +470,7 @@ conn_new(struct egress_broker *b, int fd)
 
 	if (b->tunnels == EGRESS_TUNNELS_MAX)
 		egress_log_add(b->log, &(const struct egress_event){.kind = "error",
-					   .rule = "the box has too many connections"});
+					   .rule = "the sandbox has too many connections"});
 	else
 		c = calloc(1, sizeof(*c));
 	if (c != NULL) {

@@ -28,7 +28,7 @@ egress_dns_reply(struct egress_broker *b, const void *p, size_t len, uint8_t ret
 			return egress_dns_answer(p, &q, EGRESS_DNS_OK, &a, sizeof(a), ret);
 		egress_log_add(
 		    b->log, &(const struct egress_event){.kind = "dns",
-				.rule = "the box has asked for more names than are kept"});
+				.rule = "the sandbox has asked for more names than are kept"});
 		code = EGRESS_DNS_SERVFAIL;
 		break;
 	case EGRESS_DNS_PTR:

@@ -34,9 +34,9 @@ enter_network(int box, struct hr_err *err)
 	ino_t machine = network_here();
 
 	if (setns(box, CLONE_NEWNET) != 0 && setns(box, CLONE_NEWUSER | CLONE_NEWNET) != 0)
-		return hr_err_sys(err, errno, "enter the network of the box");
+		return hr_err_sys(err, errno, "enter the network of the sandbox");
 	if (machine == 0 || network_here() == machine)
-		return hr_err_set(err, HR_E_INVAL, "the box has the network of the machine");
+		return hr_err_set(err, HR_E_INVAL, "the sandbox has the network of the machine");
 	return hr_loopback_raise(err) < 0 ? -1 : hr_loopback_take_all(err);
 }
 
@@ -56,7 +56,7 @@ listen_here(const struct egress_place *at, struct hr_err *err)
 	    bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
 	    (!at->udp && listen(fd, SOMAXCONN) < 0))
 		return hr_err_sys(
-		    err, errno, "listen on port %d in the network of the box", at->port);
+		    err, errno, "listen on port %d in the network of the sandbox", at->port);
 	r = fd;
 	fd = -1;
 	return r;

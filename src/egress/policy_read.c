@@ -93,7 +93,7 @@ add_port(struct reading *r, struct policy_ports *to, int64_t port)
 	if (port < 1 || port > 65535)
 		return bad(r, "a port must be an integer from 1 to 65535");
 	if (port == 53)
-		return bad(r, "port 53 is not available: the box's resolver has it");
+		return bad(r, "port 53 is not available: the sandbox's resolver has it");
 	for (i = 0; i < to->n; i++)
 		if (to->v[i] == port)
 			return 0;

@@ -228,7 +228,7 @@ def editor(h):
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(("127.0.0.1", at.port))
         taken.listen()
-        h.fails(1, "the way to the box's editor: listen on port %d of 127.0.0.1: Address already" % at.port, "url")
+        h.fails(1, "the way to the sandbox's editor: listen on port %d of 127.0.0.1: Address already" % at.port, "url")
     equal((url(h), forwarder(h)), (known, other))
     box, last = h.box(), forwarder(h, "forward.editor")
     h.ok("down")
@@ -316,7 +316,7 @@ def replaced(h):
         listener.listen()
         h.ok("run", "ln -sf %s /run/handrail/edge/http.sock" % secret)
         equal(act(port_of(known["server"]), known["key"], "true")[0], 200, "it leads to the server as before")
-        h.fails(5, "a program in the box has replaced it", "url")
+        h.fails(5, "a program in the sandbox has replaced it", "url")
         listener.setblocking(False)
         try:
             listener.accept()

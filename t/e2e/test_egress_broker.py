@@ -391,7 +391,7 @@ def control(w):
                      "print('on', flush=True)\ninput()")
     equal(taken.stdout.readline(), "on\n")
     equal(w.ask_reload(allowOut=["allowed.test:9000", "allowed.test:9001"]),
-          {"error": "listen on port 9000 in the network of the box: Address already in use"})
+          {"error": "listen on port 9000 in the network of the sandbox: Address already in use"})
     equal(sorted(w.ask(op="status")["ports"]), [53, 53, 80, 443, 1080, 3128, 8080])
     taken.communicate("\n", timeout=PATIENCE)
     reload(w, allowOut=["allowed.test:9000"])
@@ -531,7 +531,7 @@ except ConnectionResetError:
     print("reset")
 s[5].sendall(b"b")
 print(s[5].recv(1))"""), "1024\nreset\nb'b'")
-    equal(denied(w, kind="error"), ["the box has too many connections"])
+    equal(denied(w, kind="error"), ["the sandbox has too many connections"])
     tunnels(w, 0)
     small(w, 3072)
 
@@ -641,8 +641,8 @@ def ask(port, name="allowed.test"):
                      **({"username": login[0], "password": "${secrets.proxy}"} if secret else {}))
         reload(w, egressProxy=proxy, **rules)
         del p.asked[:]
-        equal(w.python(ask + "print(ask(7000), ask(7008), ask(7009), ask(7000, 'private.test'), ask(7000, '%s'))" % PUBLIC),
-              "100000 11 reset reset reset", at)
+        equal(w.python(ask + "print(ask(7000), ask(7008), ask(7009), ask(7000, 'private.test'), ask(7000, '%s'))" %
+                       PUBLIC), "100000 11 reset reset reset", at)
         equal([line.split(" ")[-2] if http else line for line in p.asked],
               [PUBLIC + ":7000", PUBLIC + ":7008", PUBLIC + ":7009"], at)
         equal(w.events(port=7009, kind="error")[-1]["rule"],
@@ -892,7 +892,8 @@ def storm(w):
 
 
 CASES = (names, addresses, own_addresses, greetings, proxies, questions, many_names, killed, upgraded, control, cut,
-         patience, ends, bounded, no_cores, proxied, proxied_inspected, inspected, inspected_changes, inspected_names, storm)
+         patience, ends, bounded, no_cores, proxied, proxied_inspected, inspected, inspected_changes,
+         inspected_names, storm)
 
 
 def main():

@@ -145,7 +145,7 @@ def without_a_broker():
                     "echo no >&2\nexit 1\n" % BUILD)
         os.chmod(h.path("programs", "handrail-egress"), 0o755)
         h.env["HANDRAIL_LIBEXECDIR"] = h.path("programs")
-        h.fails(1, "the broker of the box's network: no", "up", "--network", "egress")
+        h.fails(1, "the broker of the sandbox's network: no", "up", "--network", "egress")
         h.gone()
 
 

@@ -508,7 +508,7 @@ def replaced(uid):
         f.call("POST", "/pause", {"runtime_id": o["runtime_id"]})  # looks for the socket again
         f.until_state(o, "died")
         events = f.call("GET", "/sessions/s")[1]["events"]
-        equal(["a program in the box has replaced it" in e["detail"] for e in events].count(True), 1, events)
+        equal(["a program in the sandbox has replaced it" in e["detail"] for e in events].count(True), 1, events)
         with contextlib.suppress(BlockingIOError):
             equal(listener.accept(), None, "nobody connects")
 

@@ -5,6 +5,7 @@ test (docker-engine)."""
 import base64
 import os
 import shutil
+import socket
 import sys
 import tempfile
 
@@ -163,6 +164,48 @@ def builds():
             docker("rmi", "-f", target)
 
 
+def networks():
+    """Rules for the network of a container are changed while it runs or is paused, within the limit of a key."""
+    with DockerFleet() as f, socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        here = ["localhost:%d" % port, "127.0.0.1:%d" % port]
+        key, other = f.make_key("limited", network={"allowOut": here}), f.make_key("other")
+
+        def change(**what):
+            return f.call("POST", "/handrail/v1/network", dict(what, runtime_id=o["runtime_id"]), key=key)
+
+        def ask():
+            """The status with which the broker answers for that server of this machine."""
+            return f.run(o, "exec 3<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT localhost:%d HTTP/1.1\\r\\n"
+                            "Host: x\\r\\n\\r\\n' >&3; read -r a b c <&3; exec 3>&-; echo $b" % port)
+
+        status, answer = f.call("POST", "/start", {"session_id": "b", "network": {"allowOut": ["10.0.0.1"]}}, key=key)
+        equal((status, "allowOut 10.0.0.1" in str(answer)), (403, True), answer)
+        o = f.up("a", key)
+        equal(ask(), "200", "the limit is the rule")
+        equal(change(network={}), (200, {"runtime_id": o["runtime_id"], "network": {}}))
+        equal(ask(), "403")
+        events = f.call("GET", "/handrail/v1/network/log?runtime_id=" + o["runtime_id"], key=key)[1]["events"]
+        equal([(e["verdict"], e["name"], e["port"]) for e in events][-1], ("deny", "localhost", port))
+        equal(change(allow=["a.test"])[0], 403)
+        equal(change(allow=here)[1]["network"], {"allowOut": here})
+        f.kill()
+        f.start()
+        equal(ask(), "200", "after a kill of the service")
+        f.call("POST", "/pause", {"runtime_id": o["runtime_id"]}, key=key)
+        f.until(lambda: f.call("GET", "/runtime/" + o["runtime_id"], key=key)[1]["state"], lambda s: s == "paused")
+        equal(change(network={}), (200, {"runtime_id": o["runtime_id"], "network": {}}))
+        equal(ask(), "403", "a change while it was paused")
+        plain = f.up("plain", other)
+        equal(f.run(plain, "echo beside"), "beside")
+        for one, by in ((o, key), (plain, other)):
+            equal(f.call("POST", "/stop", {"runtime_id": one["runtime_id"]}, key=by)[0], 200)
+        f.settled()
+        equal(f.container(o, "inspect").returncode, 1, "the container is gone")
+        equal([pid for pid in process.all_pids() if not process.has_ended(pid) and
+               o["runtime_id"] in process.command_line(pid)], [])
+
+
 def main():
     find_engine()
     process.become_subreaper()
@@ -180,7 +223,7 @@ def main():
 
 
 TESTS = [pause_and_resume, recorded_client, stopped_for_a_pause, idle, one_that_dies, a_service_that_is_killed, pool,
-         client_of_v1, builds]
+         client_of_v1, networks, builds]
 
 if __name__ == "__main__":
     sys.exit(main())

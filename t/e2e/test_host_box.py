@@ -351,7 +351,7 @@ def replaced(h):
         listener.listen()
         h.ok("run", "ln -sf %s /run/handrail/edge/http.sock" % secret)
         done = h("run", "true")
-        equal((done.returncode, "a program in the box has replaced it" in done.stderr), (5, True), done.stderr)
+        equal((done.returncode, "a program in the sandbox has replaced it" in done.stderr), (5, True), done.stderr)
         listener.setblocking(False)
         try:
             listener.accept()

@@ -18,6 +18,7 @@
 
 #include <json-c/json.h>
 
+#include "base/account.h"
 #include "base/log.h"
 #include "base/err.h"
 #include "base/strv.h"
@@ -40,6 +41,7 @@ struct local {
 	 * others */
 	char *work;
 	char *sockets; /* directory of the servers' Unix sockets; NULL: they have addresses */
+	bool only;     /* no server has an address */
 	bool tells;    /* true: the back-end can list sandboxes made with this state directory */
 	struct hr_strv
 	    environ; /* the service's, without its tokens for git, which are nobody else's */
@@ -75,7 +77,7 @@ static int
 add_door(const struct local *l, struct json_object *q, struct hr_err *err)
 {
 	/* a server at a Unix socket has the paths anyhow */
-	bool e2b = hr_json_at(q, "e2b") != NULL && l->sockets == NULL;
+	bool e2b = hr_json_at(q, "e2b") != NULL && !l->only;
 	struct json_object *env = hr_json_at(q, "environment");
 	int v1 = hr_fleet_request_is_v1(q);
 	struct json_object *set = hr_config_value(l->o->config, "sandbox.runtime_startup_env_vars");
@@ -117,7 +119,10 @@ config_of(const struct local *l, const struct hr_fleet_row *row, struct json_obj
 	for (i = 0; !bad && i < sizeof(keys) / sizeof(*keys); i++)
 		bad |= set_member(c, keys[i][0], hr_json_at(q, keys[i][1]), err);
 	if (!bad && hr_json_at(q, "network") != NULL) {
-		bad |= hr_config_set(c, "box.network", "egress", err);
+		bad |= hr_config_set(
+		    c, l->only ? "box.network" : "sandbox.security.network_mode", "egress", err);
+		/* a container of a service that shares the host's network has its own, then */
+		bad |= !l->only && hr_config_set(c, "sandbox.use_host_network", "false", err) < 0;
 		bad |= set_member(c, "sandbox.network", hr_json_at(q, "network"), err);
 	}
 	if (bad) {
@@ -183,9 +188,9 @@ place(const struct local *l, struct hr_sandbox *s, struct hr_fleet_row *row, str
 	if (s->endpoint.unix_socket != NULL) {
 		if (l->sockets == NULL)
 			return hr_err_set(err, HR_E_UNSUPPORTED,
-			    "the service does not reach containers whose network has rules: use "
-			    "the "
-			    "back-end box");
+			    "the service reaches sandboxes whose network has rules only as root, "
+			    "and "
+			    "with its own nginx");
 		if (hr_local_link(l->sockets, row->id, s->endpoint.unix_socket, row->at,
 			sizeof(row->at), err) < 0)
 			return -1;
@@ -509,6 +514,7 @@ open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
 	struct hr_err why = {0};
 	struct hr_kind kind;
 	unsigned flags;
+	bool sockets;
 	int r = 0;
 
 	memset(l, 0, sizeof(*l));
@@ -523,9 +529,11 @@ open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
 	flags = kind.ops->flags;
 	l->tells = (flags & HR_KIND_OF_STATE) != 0;
 	l->stays = kind.ops->pause == NULL;
-	l->rules = kind.ops->network != NULL && (flags & HR_KIND_SOCKET) != 0 &&
-		   hr_config_value(o->config, "sandbox.network") == NULL;
-	if ((flags & HR_KIND_SOCKET) != 0 && o->other_nginx)
+	l->only = (flags & HR_KIND_SOCKET) != 0;
+	/* root alone enters the network of a container; its server has a socket then */
+	sockets = l->only || (kind.ops->network != NULL && hr_account_is_root() && !o->other_nginx);
+	l->rules = sockets && hr_config_value(o->config, "sandbox.network") == NULL;
+	if (l->only && o->other_nginx)
 		r = hr_err_set(err, HR_E_INVAL,
 		    "--no-nginx: only the service's own nginx reaches sandboxes of the back-end "
 		    "%s, which have Unix sockets and no ports",
@@ -535,7 +543,7 @@ open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
 		r = hr_text_setf(&l->dir, err, "%s/sandboxes", o->dir);
 	if (r == 0 && (flags & HR_KIND_HERE) != 0)
 		r = hr_text_setf(&l->work, err, "%s/work", o->dir);
-	if (r == 0 && (flags & HR_KIND_SOCKET) != 0)
+	if (r == 0 && sockets)
 		r = hr_text_setf(&l->sockets, err, "%s/" HR_FLEET_SOCKETS, o->dir);
 	if (r != 0)
 		close_it(l);

@@ -299,8 +299,11 @@ hr_docker_rules(void *self, char **ret_json, struct hr_err *err)
 int
 hr_docker_set_rules(void *self, const char *json, struct hr_err *err)
 {
-	const struct hr_docker *d = self;
+	struct hr_docker *d = self;
+	struct hr_err e = {0};
 
+	if (d->side.watch < 0 && hr_docker_keep_rules(d, &e) < 0 && e.code != HR_E_DISCONNECTED)
+		return hr_err_pass(err, &e);
 	return hr_egress_set_rules(&d->side, json, err);
 }
 

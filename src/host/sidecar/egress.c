@@ -256,7 +256,7 @@ make_authority(const struct hr_sidecars *b, struct hr_err *err)
 		return -1;
 	return status == 0
 		   ? 0
-		   : hr_err_set(err, HR_E_RUNTIME, "prepare the network of the box: %.*s",
+		   : hr_err_set(err, HR_E_RUNTIME, "prepare the network of the sandbox: %.*s",
 			 (int)strcspn(said, "\n"), *said != '\0' ? said : hr_exit_words(status));
 }
 
@@ -367,7 +367,7 @@ hr_egress_keep(const struct hr_sidecars *b, struct hr_err *err)
 	return dir == NULL || hr_sidecar_find(b,
 				  &(const struct hr_sidecar){.argv = argv,
 				      .record = RECORD,
-				      .what = "the broker of the box's network"},
+				      .what = "the broker of the sandbox's network"},
 				  err) < 0
 		   ? -1
 		   : 0;
@@ -403,7 +403,7 @@ talk(const struct hr_sidecars *b, const char *request, struct hr_err *err)
 	if (at >= 0)
 		fd = hr_fd_connect(&to);
 	if (fd < 0)
-		return hr_err_sys(err, errno, "connect to the broker of the box's network");
+		return hr_err_sys(err, errno, "connect to the broker of the sandbox's network");
 	if (hr_fd_send(fd, request, strlen(request), -1, err) < 0)
 		hr_fd_close(&fd);
 	return fd;
@@ -425,8 +425,8 @@ read_lines(int fd, int stop_fd, int timeout_ms, hr_line_fn *fn, void *arg, struc
 		if (r < 0 && errno == EINTR)
 			continue;
 		if (r == 0)
-			return hr_err_set(
-			    err, HR_E_TIMEOUT, "the broker of the box's network does not answer");
+			return hr_err_set(err, HR_E_TIMEOUT,
+			    "the broker of the sandbox's network does not answer");
 		if (r < 0 || p[1].revents != 0)
 			return r < 0 ? hr_err_sys(err, errno, "wait for the broker") : 0;
 		room = hr_buf_reserve(&b, 4096);
@@ -470,10 +470,10 @@ reload(const struct hr_sidecars *b, struct hr_err *err)
 		    cut > 1 ? "s" : "");
 		b->h->log(b->h->arg, text);
 	}
-	return hr_json_true_at(o, "ok")
-		   ? 0
-		   : hr_err_set(err, HR_E_RUNTIME, "%s",
-			 hr_json_text_or(o, "error", "the broker of the box's network has ended"));
+	return hr_json_true_at(o, "ok") ? 0
+					: hr_err_set(err, HR_E_RUNTIME, "%s",
+					      hr_json_text_or(o, "error",
+						  "the broker of the sandbox's network has ended"));
 }
 
 int
@@ -515,7 +515,8 @@ hr_egress_set_rules(const struct hr_sidecars *b, const char *json, struct hr_err
 	rules = hr_rules_decode(json, strlen(json), err);
 	if (rules == NULL)
 		return -1;
-	if (put_rules(b, rules, err) == 0 && reload(b, err) == 0)
+	/* without a process of the sandbox there is no broker: the next one reads the files */
+	if (put_rules(b, rules, err) == 0 && (b->watch < 0 || reload(b, err) == 0))
 		return 0;
 	/* the broker keeps the earlier rules, and one that starts must find the same */
 	for (i = 0; i < 3; i++)

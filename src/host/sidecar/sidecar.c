@@ -122,7 +122,7 @@ hr_sidecar_find(const struct hr_sidecars *b, const struct hr_sidecar *h, struct 
 	watch = read_record(file, &pid, &port);
 	return watch >= 0 ? port
 			  : hr_err_set(err, HR_E_DISCONNECTED,
-				"%s: the process has ended, as it does with the box", h->what);
+				"%s: the process has ended, as it does with the sandbox", h->what);
 }
 
 void
