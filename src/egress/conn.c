@@ -40,7 +40,7 @@ struct egress_conn {
 	int port;
 	size_t used;               /* bytes of the client that a handler has read for good */
 	struct hr_watch *deadline; /* NULL: not pending */
-	struct sockaddr_in6 peer;  /* the server; of family 0 until it is connected */
+	union egress_address peer; /* the server; of family 0 until it is connected */
 	struct egress_conn *next, **at;
 };
 
@@ -192,7 +192,7 @@ confirm(struct egress_conn *c)
 /* ---- the way out ---- */
 
 static void
-on_dialled(void *arg, int fd, const struct sockaddr_storage *server, const char *why, bool refused)
+on_dialled(void *arg, int fd, const union egress_address *server, const char *why, bool refused)
 {
 	struct egress_conn *c = arg;
 
@@ -210,7 +210,7 @@ on_dialled(void *arg, int fd, const struct sockaddr_storage *server, const char 
 		conn_reset(c);
 		return;
 	}
-	memcpy(&c->peer, server, sizeof(c->peer));
+	c->peer = *server;
 	hr_tunnel_lead(c->tunnel, fd);
 }
 
@@ -560,8 +560,8 @@ egress_conn_judge(struct egress_broker *b)
 		    EGRESS_DENY) /* not decided yet, or a way of nginx, which ends it */
 			continue;
 		ask_policy(c, &d);
-		if (d.verdict != EGRESS_DENY && c->peer.sin6_family != 0 && c->name[0] != '\0' &&
-		    !egress_policy_result(b->policy, (const struct sockaddr *)&c->peer)) {
+		if (d.verdict != EGRESS_DENY && c->peer.any.sa_family != 0 && c->name[0] != '\0' &&
+		    !egress_policy_result(b->policy, &c->peer.any)) {
 			d.verdict = EGRESS_DENY;
 			(void)snprintf(d.rule, sizeof(d.rule), "its address is denied");
 		}

@@ -30,12 +30,12 @@ struct egress_dial {
 	struct egress_query *query;
 	struct hr_watch *timer, *ready; /* ready: the socket */
 	struct egress_talk *talk;       /* with the proxy; NULL: none */
-	struct sockaddr_storage proxy;
+	union egress_address proxy;
 	int fd, port;
-	struct sockaddr_storage to[EGRESS_RESULTS_MAX]; /* without a name, [0] is there at once */
+	union egress_address to[EGRESS_RESULTS_MAX]; /* without a name, [0] is there at once */
 	size_t n, at;
-	char why[128]; /* the error of the last address */
-	char name[EGRESS_NAME_MAX + 1];
+	char why[128];    /* the error of the last address */
+	const char *name; /* NULL: an address */
 };
 
 static void next(struct egress_dial *d);
@@ -57,7 +57,7 @@ static void
 finish(struct egress_dial *d, const char *why, bool refused)
 {
 	egress_dialled_fn *fn = d->fn;
-	const struct sockaddr_storage server = d->to[d->at > 0 ? d->at - 1 : 0];
+	const union egress_address server = d->to[d->at > 0 ? d->at - 1 : 0];
 	char text[sizeof(d->why)];
 	void *arg = d->arg;
 	int fd = d->fd;
@@ -114,8 +114,7 @@ on_connected(void *arg)
 	}
 	hr_watch_free(d->ready);
 	d->ready = hr_loop_readable(d->loop, d->fd, on_proxy, d, NULL);
-	if (d->ready == NULL ||
-	    egress_talk_start(d->talk, d->fd, (const struct sockaddr *)&d->to[d->at - 1], &why) < 0)
+	if (d->ready == NULL || egress_talk_start(d->talk, d->fd, &d->to[d->at - 1].any, &why) < 0)
 		fail_one(d, why);
 }
 
@@ -123,8 +122,7 @@ on_connected(void *arg)
 static void
 next(struct egress_dial *d)
 {
-	const struct sockaddr *to =
-	    (const struct sockaddr *)(d->talk != NULL ? &d->proxy : &d->to[d->at]);
+	const struct sockaddr *to = d->talk != NULL ? &d->proxy.any : &d->to[d->at].any;
 	int on = 1;
 
 	if (d->at == d->n) {
@@ -179,14 +177,14 @@ is_own(const struct sockaddr *a)
 /* ---- the proxy ---- */
 
 static void
-on_proxy_found(void *arg, const struct sockaddr_storage *v, size_t n, const char *why)
+on_proxy_found(void *arg, const union egress_address *v, size_t n, const char *why)
 {
 	struct egress_dial *d = arg;
 	const struct sockaddr *a;
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		a = (const struct sockaddr *)&v[i];
+		a = &v[i].any;
 		if (!egress_policy_result(*d->policy, a) || is_own(a))
 			continue;
 		d->proxy = v[i];
@@ -218,8 +216,7 @@ find_proxy(struct egress_dial *d)
 	d->talk = egress_talk_new(p, password);
 	if (d->talk == NULL)
 		finish(d, "no memory", false);
-	else if (policy_range_of((const struct sockaddr *)&d->proxy, &r) >= 0 &&
-		 policy_is_private(&r))
+	else if (policy_range_of(&d->proxy.any, &r) >= 0 && policy_is_private(&r))
 		next(d);
 	else if (p->name[0] == '\0')
 		on_proxy_found(d, &p->address, 1, NULL);
@@ -228,7 +225,7 @@ find_proxy(struct egress_dial *d)
 }
 
 static void
-on_resolved(void *arg, const struct sockaddr_storage *v, size_t n, const char *why)
+on_resolved(void *arg, const union egress_address *v, size_t n, const char *why)
 {
 	struct egress_dial *d = arg;
 	const struct sockaddr *a;
@@ -240,7 +237,7 @@ on_resolved(void *arg, const struct sockaddr_storage *v, size_t n, const char *w
 		return;
 	}
 	for (i = 0; i < n; i++) {
-		a = (const struct sockaddr *)&v[i];
+		a = &v[i].any;
 		if (!egress_policy_result(*d->policy, a))
 			continue;
 		if (!egress_policy_names(*d->policy, a) && is_own(a))
@@ -255,7 +252,7 @@ on_resolved(void *arg, const struct sockaddr_storage *v, size_t n, const char *w
 	else
 		finish(d,
 		    own               ? "the address is this machine's own, and no rule names it"
-		    : d->name[0] != 0 ? "the name has only private addresses"
+		    : d->name != NULL ? "the name has only private addresses"
 				      : "no rule allows the address any more",
 		    true);
 }
@@ -269,7 +266,7 @@ on_time(void *arg)
 		fail_one(d, strerror(ETIMEDOUT));
 	else if (d->n > 0)
 		find_proxy(d);
-	else if (d->name[0] == '\0')
+	else if (d->name == NULL)
 		on_resolved(d, d->to, 1, NULL);
 	else
 		egress_resolve(*d->resolver, d->name, d->port, on_resolved, d, &d->query);
@@ -292,10 +289,9 @@ egress_dial(struct hr_loop *loop, struct egress_resolver *const *resolver,
 	d->arg = arg;
 	d->fd = -1;
 	d->port = port;
-	if (name != NULL)
-		memcpy(d->name, name, strlen(name) + 1);
-	else
-		*(struct sockaddr_in *)&d->to[0] = (struct sockaddr_in){
+	d->name = name;
+	if (name == NULL)
+		d->to[0].in = (struct sockaddr_in){
 		    .sin_family = AF_INET, .sin_addr = address, .sin_port = htons((uint16_t)port)};
 	d->timer = hr_loop_timer(loop, on_time, d, NULL);
 	if (d->timer == NULL || hr_watch_arm(d->timer, 0, NULL) < 0) {

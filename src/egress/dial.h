@@ -18,10 +18,11 @@ struct json_object;
  * call.
  */
 typedef void egress_dialled_fn(
-    void *arg, int fd, const struct sockaddr_storage *server, const char *why, bool refused);
+    void *arg, int fd, const union egress_address *server, const char *why, bool refused);
 
-/* Starts to connect; the function is never called within this call. `name` is NULL for an address.
- * `policy`, `resolver` and `secrets` are read when they are needed. NULL: no memory. */
+/* Starts to connect; the function is never called within this call. `name`, which outlives the
+ * dial, is NULL for an address. `policy`, `resolver` and `secrets` are read when they are needed.
+ * NULL: no memory. */
 struct egress_dial *egress_dial(struct hr_loop *loop, struct egress_resolver *const *resolver,
     struct egress_policy *const *policy, struct json_object *const *secrets, const char *name,
     struct in_addr address, int port, egress_dialled_fn *fn, void *arg);

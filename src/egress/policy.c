@@ -522,8 +522,7 @@ egress_policy_private(const struct egress_policy *p)
 
 	if (p->servers.n > 0)
 		return "dnsServers";
-	if (policy_range_of((const struct sockaddr *)&p->proxy.address, &r) >= 0 &&
-	    policy_is_private(&r))
+	if (policy_range_of(&p->proxy.address.any, &r) >= 0 && policy_is_private(&r))
 		return "egressProxy";
 	for (n = p->first; n != NULL; n = n->later) {
 		if (n->credentials != NULL)

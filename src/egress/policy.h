@@ -17,6 +17,13 @@ struct json_object;
 #define EGRESS_NAME_MAX 253          /* maximum bytes of a name, without a final dot */
 #define EGRESS_PORTS_MAX 64          /* maximum number of different ports that a policy names */
 
+/* An address with a port, in a fifth of the bytes of struct sockaddr_storage. */
+union egress_address {
+	struct sockaddr any;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
 enum egress_verdict {
 	EGRESS_DENY,
 	EGRESS_ALLOW, /* a tunnel: its bytes are not looked at, except the name in a TLS greeting */
@@ -99,9 +106,9 @@ const char *const *egress_policy_servers(const struct egress_policy *p);
 /* The operator's proxy, to which the broker leaves each connection after it has resolved the name
  * and judged the address. */
 struct egress_proxy {
-	bool http;                       /* CONNECT; false: SOCKS5 */
-	char name[EGRESS_NAME_MAX + 1];  /* "": an address */
-	struct sockaddr_storage address; /* with the port */
+	bool http;                      /* CONNECT; false: SOCKS5 */
+	char name[EGRESS_NAME_MAX + 1]; /* "": an address */
+	union egress_address address;   /* with the port */
 	int port;
 	char *spelled;
 	char *user, *secret; /* the secret is the password; NULL: neither */

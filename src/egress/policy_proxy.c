@@ -25,8 +25,6 @@ static int
 read_address(const char *text, struct egress_proxy *ret, struct hr_err *err)
 {
 	static const char http[] = "http://", socks[] = "socks5://";
-	struct sockaddr_in in = {.sin_family = AF_INET};
-	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
 	struct policy_target t;
 
 	if (hr_text_set(&ret->spelled, text, err) < 0)
@@ -42,15 +40,17 @@ read_address(const char *text, struct egress_proxy *ret, struct hr_err *err)
 	    (t.range.version == 6 && t.range.length < 128))
 		return wrong(err, "must be HOST:PORT, http://HOST:PORT or socks5://HOST:PORT");
 	ret->port = t.port;
-	in.sin_port = in6.sin6_port = htons((uint16_t)t.port);
-	memcpy(&in.sin_addr, t.range.a, sizeof(in.sin_addr));
-	memcpy(&in6.sin6_addr, t.range.a, sizeof(in6.sin6_addr));
-	if (t.range.version == 4)
-		memcpy(&ret->address, &in, sizeof(in));
-	else if (t.range.version == 6)
-		memcpy(&ret->address, &in6, sizeof(in6));
-	else
+	if (t.range.version == 0) {
 		memcpy(ret->name, t.name, sizeof(ret->name));
+	} else if (t.range.version == 4) {
+		ret->address.in.sin_family = AF_INET;
+		ret->address.in.sin_port = htons((uint16_t)t.port);
+		memcpy(&ret->address.in.sin_addr, t.range.a, sizeof(struct in_addr));
+	} else {
+		ret->address.in6.sin6_family = AF_INET6;
+		ret->address.in6.sin6_port = htons((uint16_t)t.port);
+		memcpy(&ret->address.in6.sin6_addr, t.range.a, sizeof(struct in6_addr));
+	}
 	return 0;
 }
 

@@ -205,7 +205,7 @@ egress_resolver_free(struct egress_resolver *r)
 
 /* Copies the addresses of one family. */
 static size_t
-copy(const struct ares_addrinfo *found, int family, int port, struct sockaddr_storage *v, size_t n)
+copy(const struct ares_addrinfo *found, int family, int port, union egress_address *v, size_t n)
 {
 	const struct ares_addrinfo_node *a;
 
@@ -214,9 +214,9 @@ copy(const struct ares_addrinfo *found, int family, int port, struct sockaddr_st
 			continue;
 		memcpy(&v[n], a->ai_addr, a->ai_addrlen);
 		if (family == AF_INET)
-			((struct sockaddr_in *)&v[n])->sin_port = htons((uint16_t)port);
+			v[n].in.sin_port = htons((uint16_t)port);
 		else
-			((struct sockaddr_in6 *)&v[n])->sin6_port = htons((uint16_t)port);
+			v[n].in6.sin6_port = htons((uint16_t)port);
 		n++;
 	}
 	return n;
@@ -226,7 +226,7 @@ static void
 on_answer(void *arg, int status, int timeouts, struct ares_addrinfo *found)
 {
 	struct egress_query *q = arg;
-	struct sockaddr_storage v[EGRESS_RESULTS_MAX] = {0};
+	union egress_address v[EGRESS_RESULTS_MAX] = {0};
 	size_t n = 0;
 
 	(void)timeouts;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-#include "base/err.h"
+#include "egress/policy.h"
 
 struct egress_resolver;
 struct egress_query;
@@ -17,7 +17,7 @@ struct hr_loop;
 /* Called with the addresses, those of IPv4 first, each with the port; or with n 0 and the reason.
  * The query ends with the call. */
 typedef void
-egress_resolved_fn(void *arg, const struct sockaddr_storage *v, size_t n, const char *why);
+egress_resolved_fn(void *arg, const union egress_address *v, size_t n, const char *why);
 
 /* Returns a resolver that asks `servers`, "ADDRESS[:PORT]", NULL-terminated; NULL: the machine's
  * servers and its file of hosts. */

@@ -126,7 +126,7 @@ static const struct {
 	"allowOut a.org:22"},
     /* what a limit never has */
     {"{'dnsServers':['1.1.1.1']}", "{'allowInternetAccess':true}", "dnsServers"},
-    {"{'egressProxy':{'address':'9.9.9.9:1080'}}", "{'allowInternetAccess':true}",
+    {"{'egressProxy':{'address':'10.0.0.1:1080'}}", "{'allowInternetAccess':true}",
 	"leave egressProxy out"},
     {"{'credentials':{'T':{'secret':'s','hosts':['a.org']}}}", "{'allowInternetAccess':true}",
 	"credentials T"},

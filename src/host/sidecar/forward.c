@@ -18,7 +18,8 @@ hr_sidecar_forward(const struct hr_sidecars *b, bool editor, int port, struct hr
 	    &(const struct hr_sidecar){.argv = argv,
 		.socket = true,
 		.record = records[editor],
-		.what = editor ? "the way to the sandbox's editor" : "the way to the sandbox's server"},
+		.what =
+		    editor ? "the way to the sandbox's editor" : "the way to the sandbox's server"},
 	    err);
 }
 

@@ -70,7 +70,8 @@ hr_sidecar_open_socket(struct hr_sidecars *s, const char *edge, struct hr_err *e
 	if (fstat(s->socket, &st) != 0 || !S_ISSOCK(st.st_mode)) {
 		hr_fd_close(&s->socket);
 		return hr_err_set(err, HR_E_DISCONNECTED,
-		    "%s is not the socket of the sandbox's server: a program in the sandbox has replaced "
+		    "%s is not the socket of the sandbox's server: a program in the sandbox has "
+		    "replaced "
 		    "it",
 		    path);
 	}
