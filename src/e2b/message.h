@@ -28,8 +28,8 @@ struct hr_message_enum {
 struct hr_message_field {
 	const char *name; /* lowerCamelCase; NULL: the end of a table */
 	enum hr_message_type type;
-	const struct hr_message *part;        /* of HR_MESSAGE_PART */
-	const struct hr_message_enum *values; /* of HR_MESSAGE_ENUM */
+	const struct hr_message *part;        /* only HR_MESSAGE_PART has one */
+	const struct hr_message_enum *values; /* only HR_MESSAGE_ENUM has them */
 	const char *oneof; /* at most one field with this name may be set; NULL: no such rule */
 };
 

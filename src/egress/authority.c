@@ -29,7 +29,7 @@
 #define SERIAL_BITS 127
 #define BUNDLE_MAX (16u << 20)
 
-/* of Debian, Fedora, and Alpine without its package ca-certificates */
+/* bundles of Debian, Fedora, and Alpine without its package ca-certificates */
 static const char *const bundles[] = {"/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem"};
 
@@ -71,7 +71,7 @@ crypto_failed(struct hr_err *err, const char *doing)
 	    reason != NULL ? reason : "libcrypto gives no reason");
 }
 
-/* Reads what is there of a pair. */
+/* Reads the existing parts of a pair. */
 static int
 pair_read(struct pair *p, const char *stem, struct hr_err *err)
 {
@@ -235,7 +235,7 @@ egress_authority_make(const char *dir, const char *box, struct hr_err *err)
 	    pair_need_key(&ca, err) < 0)
 		return -1;
 	if (!pair_valid(&ca, ca.key, CA_SPARE_DAYS)) {
-		(void)unlink(trust); /* It has the old certificate, if it is there. */
+		(void)unlink(trust); /* the file, if it exists, has the old certificate */
 		/* A name of a certificate has at most 64 characters. */
 		if (hr_text_setf(&text, err, "handrail box %.50s", box) < 0 ||
 		    pair_renew(&ca, &ca, text, CA_DAYS, 0644, list, err) < 0)

@@ -24,7 +24,7 @@ enum phase {
 	PLAIN, /* a request to the proxy, in place of CONNECT */
 	SOCKS,
 	SOCKS_REQUEST,
-	WAITS, /* for the server, before the answer to a proxy's client */
+	WAITS, /* expects the server, before the answer to a proxy's client */
 	PASSES,
 };
 

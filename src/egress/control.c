@@ -22,7 +22,7 @@ struct egress_client {
 	struct hr_tunnel *tunnel;
 	int fd; /* the tunnel's */
 	bool follows;
-	struct egress_client *next; /* of the viewers */
+	struct egress_client *next; /* the viewers' list */
 };
 
 static void

@@ -32,10 +32,10 @@ struct egress_dial {
 	struct egress_talk *talk;       /* with the proxy; NULL: none */
 	union egress_address proxy;
 	int fd, port;
-	union egress_address to[EGRESS_RESULTS_MAX]; /* without a name, [0] is there at once */
+	struct sockaddr_storage to[EGRESS_RESULTS_MAX]; /* [0] is known at once for an address */
 	size_t n, at;
-	char why[128];    /* the error of the last address */
-	const char *name; /* NULL: an address */
+	int error; /* errno of the last address */
+	char name[EGRESS_NAME_MAX + 1];
 };
 
 static void next(struct egress_dial *d);

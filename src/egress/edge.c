@@ -47,19 +47,19 @@ static const char *const echoes[][2] = {{"Content-Disposition", "content_disposi
 
 struct slot {
 	char name[65];
-	struct hr_buf lines; /* of a map from the rule to the header's value */
+	struct hr_buf lines; /* rows of the map from a rule to the header's value */
 };
 
 struct edge {
 	struct json_object *secrets, *placeholders;
 	struct hr_buf *out;
 	struct hr_err *err;
-	/* of the current host */
+	/* state of the current host */
 	const struct egress_host *host;
 	unsigned rules, credentials;
 	bool paths;          /* a rule has paths */
-	struct hr_buf lines; /* of the map that finds the rule */
-	struct hr_buf names; /* of the map from a rule to its name */
+	struct hr_buf lines; /* rows of the map that finds the rule */
+	struct hr_buf names; /* rows of the map from a rule to its name */
 	struct slot slots[SLOTS_MAX];
 	size_t nslots;
 	struct {
@@ -373,7 +373,8 @@ add_way(struct edge *e, bool mid, const char *target)
 	    "proxy_set_header Upgrade $eg_upgrade;\nproxy_set_header Connection $eg_connection;\n",
 	    h->tls && !mid ? "https" : "http", mid ? "mid" : "out", h->id, target, h->name,
 	    mid ? "" : " X-Accel-Redirect", h->name, port);
-	/* Without TLS nginx would read the machine's bundle for nothing, 20 ms for each host. */
+	/* nginx would read the machine's bundle in vain where there is no TLS, 20 ms for each host
+	 */
 	if (mid || !h->tls)
 		hr_buf_adds(e->out, "proxy_ssl_verify off;\n");
 }

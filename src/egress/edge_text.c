@@ -83,8 +83,8 @@ edge_add_replacement(struct hr_buf *b, const char *start, const char *from, cons
 	edge_add_line(b, &key, &value);
 }
 
-/* A digit in base64 has 6 bits: the first `skip` digits belong to bytes before the ':' at least in
- * part, and stay; all others are known. */
+/* Appends the digits of `from` that stand for known bytes. A digit in base64 has 6 bits: the first
+ * `skip` digits belong to bytes before the ':' at least in part, and stay; all others are known. */
 void
 edge_add_basic(struct hr_buf *b, const char *from, const char *to)
 {

@@ -19,7 +19,7 @@ struct egress_held {
 enum egress_op {
 	EGRESS_LISTEN = 'L',   /* the answer has the descriptor, or the text of the error */
 	EGRESS_UNLISTEN = 'U', /* no answer */
-	EGRESS_RETIRE = 'R',   /* to the broker: accept no more; the answer is the same */
+	EGRESS_RETIRE = 'R',   /* sent to the broker: accept no more; the answer is the same */
 };
 struct egress_message {
 	enum egress_op op;

@@ -61,7 +61,7 @@ struct egress_inspect {
 	size_t n;
 	unsigned next_id;
 	struct hr_watch *timer, *ended, *logs;
-	pid_t pid; /* of nginx; -1: none */
+	pid_t pid; /* nginx; -1: none */
 	int pidfd, log, alive[2];
 	bool dirty;  /* nginx does not know all hosts */
 	int64_t may; /* time of the next reload */
@@ -449,7 +449,7 @@ egress_inspect_reload(struct egress_inspect *i, struct hr_err *err)
 	for (k = 0; k < i->n; k++) {
 		v[n] = i->hosts[k]->h;
 		egress_policy_name(i->b->policy, v[n].name, v[n].port, &d);
-		/* under another number, since nginx may judge by the earlier rules for a while */
+		/* the number differs, since nginx may judge by the earlier rules for a while */
 		if (d.verdict == EGRESS_INSPECT)
 			v[n++].id = i->next_id + (unsigned)k;
 	}
@@ -483,7 +483,7 @@ egress_inspect_retire(struct egress_inspect *i)
 	for (k = 0; k < i->n; k++)
 		while (i->hosts[k]->waits != NULL)
 			answer(i->hosts[k]->waits, -1, "the broker was replaced");
-	/* it finishes the requests that it has, and reads no others */
+	/* nginx finishes the requests that it has, and reads no others */
 	if (i->pid >= 0)
 		(void)hr_pid_signal(i->pidfd, SIGQUIT);
 }

@@ -164,7 +164,7 @@ start_broker(struct keeper *k, struct hr_err *err)
 	if (k->broker == 0) {
 		hr_fd_close(&pair[0]);
 		hr_fd_close(&k->signals);
-		(void)signal(SIGHUP, SIG_IGN); /* for the keeper alone */
+		(void)signal(SIGHUP, SIG_IGN); /* the signal is for the keeper alone */
 		(void)signal(SIGPIPE, SIG_IGN);
 		(void)sigemptyset(&none);
 		(void)sigprocmask(SIG_SETMASK, &none, NULL);
@@ -279,7 +279,7 @@ on_signal(struct keeper *k)
 	if (s.ssi_signo == SIGTERM)
 		end_all();
 	if (s.ssi_signo == SIGHUP && k->retiring) {
-		(void)kill(k->broker, SIGKILL); /* it has not answered the first one */
+		(void)kill(k->broker, SIGKILL); /* the broker has not answered the first one */
 	} else if (s.ssi_signo == SIGHUP) {
 		k->retiring = true;
 		if (k->broker < 0)

@@ -10,8 +10,8 @@
 
 /* ports with a protocol of their own */
 #define EGRESS_PORT_DNS 53
-#define EGRESS_PORT_SOCKS 1080 /* of 127.0.0.1 */
-#define EGRESS_PORT_PROXY 3128 /* of 127.0.0.1 */
+#define EGRESS_PORT_SOCKS 1080 /* loopback only */
+#define EGRESS_PORT_PROXY 3128 /* loopback only */
 
 struct egress_place {
 	int port;

@@ -34,7 +34,7 @@
 /* An event that may be repeated. */
 struct recent {
 	uint64_t hash; /* 0: unused */
-	char *members; /* its text without number, time and count */
+	char *members; /* the entry's text without number, time and count */
 	int64_t until; /* hr_now_ms() */
 	unsigned more; /* number of repetitions that no line has */
 };

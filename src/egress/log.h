@@ -13,7 +13,7 @@
 struct egress_log;
 struct hr_loop;
 
-/* Opens the file, or makes it. `told`: directory of the box's own list of refusals (told.h). `fn`
+/* Opens the file, or makes it. `told`: directory of the box's own list of refusals (`told.h`). `fn`
  * is called with each new line, which includes its newline. */
 struct egress_log *egress_log_open(struct hr_loop *loop, const char *path, const char *told,
     void (*fn)(void *arg, const char *line, size_t len), void *arg, struct hr_err *err);

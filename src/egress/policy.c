@@ -25,7 +25,7 @@ is_number(const char *label)
 bool
 egress_name(const char *text, size_t len, char ret[EGRESS_NAME_MAX + 1])
 {
-	size_t i, label = 0; /* where the current label begins */
+	size_t i, label = 0; /* label: start of the current one */
 
 	if (len > 0 && text[len - 1] == '.')
 		len--;
@@ -104,7 +104,7 @@ policy_grant(const struct egress_policy *p, const struct policy_node *n, int por
 	const struct policy_rule *rule = rule_for(p, n->rules, port);
 	const struct policy_entry *e = entry_for(p, n->allow, port);
 
-	if (rule == NULL) /* beside rules only an entry that names the port counts */
+	if (rule == NULL) /* only an entry that names the port counts beside rules */
 		return e != NULL && (n->rules == NULL || e->port != 0) ? e->spelled : NULL;
 	while (rule != NULL && rule->deny)
 		rule = rule_for(p, rule->next, port);
@@ -159,7 +159,8 @@ by_rules(const struct egress_policy *p, const struct policy_node *n, int port,
 	return rule;
 }
 
-/* Names the entry that is about the name, but not about the port; or about the names below it. */
+/* Stores in *ret the entry that is about the name, but not about the port; or about the names below
+ * it. */
 static void
 name_near(const struct egress_policy *p, const char *name, int port, struct egress_decision *ret)
 {
@@ -371,7 +372,7 @@ plain_path(const char *path, struct hr_buf *b)
 	return true;
 }
 
-/* '*' in the pattern stands for any bytes. */
+/* Returns true if the text fits the pattern, in which '*' stands for any bytes. */
 static bool
 matches(const char *pattern, const char *text)
 {
@@ -394,7 +395,8 @@ matches(const char *pattern, const char *text)
 	return pattern[strspn(pattern, "*")] == '\0';
 }
 
-/* A rule that denies also looks at the decoded path, which the server may do, too. */
+/* Returns true if the rule is about the request. A rule that denies also looks at the decoded path,
+ * which the server may do, too. */
 static bool
 rule_matches(
     const struct policy_rule *rule, const char *method, const char *path, const char *decoded)

@@ -79,7 +79,7 @@ struct egress_http_rule {
 	const char *spelled;        /* as in egress_decision.rule */
 };
 struct egress_credential {
-	const char *variable; /* of the box, such as GITHUB_TOKEN */
+	const char *variable; /* name in the box, such as GITHUB_TOKEN */
 	const char *secret;   /* name of the secret */
 };
 /* Calls `rule` for each rule and `credential` for each credential that holds for name:port. A host
@@ -117,7 +117,7 @@ struct egress_proxy {
 const struct egress_proxy *egress_policy_proxy(const struct egress_policy *p);
 
 /* Returns an entry that leads to more than public addresses by public resolvers, or that sends a
- * secret: the decision of whoever owns these. Borrowed; NULL: there is none. */
+ * secret: only the owner of these decides about it. Borrowed; NULL: there is none. */
 const char *egress_policy_private(const struct egress_policy *p);
 
 /* Checks that `most` allows each connection that p allows, to names and to addresses, and that a

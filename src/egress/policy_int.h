@@ -25,12 +25,12 @@ struct policy_range {
 };
 
 struct policy_target {             /* "HOST[:PORT]" */
-	struct policy_range range; /* of version 0: a name */
+	struct policy_range range; /* version 0: the entry is a name */
 	char name[EGRESS_NAME_MAX + 2];
 	int port; /* 0: none */
 };
 
-struct policy_entry { /* of allowOut, a preset, denyOut, or a credential's hosts */
+struct policy_entry { /* an item of allowOut, a preset, denyOut, or a credential's hosts */
 	struct policy_entry *next;
 	int port; /* 0: the default ports */
 	char *spelled;
@@ -55,8 +55,8 @@ struct policy_credential {
 /* All that the policy says about a key: a name, the end of names with its dot (".example.com" for
  * "*.example.com"), a range, or a secret's name after a '$'. */
 struct policy_node {
-	struct policy_node *next;  /* in its bucket */
-	struct policy_node *later; /* in the order of reading */
+	struct policy_node *next;  /* next node of the bucket */
+	struct policy_node *later; /* next node in the order of reading */
 	struct policy_entry *allow, *deny, *credentials;
 	struct policy_rule *rules;
 	size_t len; /* bytes of the key, which a NUL follows */

@@ -66,7 +66,7 @@ count(struct reading *r)
 
 typedef int each_fn(struct reading *r, const char *text, void *arg);
 
-/* Calls fn with each string of a list. */
+/* Passes each string of a list to fn. Returns 0, or the first result that is not 0. */
 static int
 each(struct reading *r, struct json_object *list, void *arg, each_fn *fn)
 {
@@ -311,8 +311,8 @@ path(struct reading *r, const char *text, void *arg)
 static int
 header(struct reading *r, struct policy_rule *rule, const char *name, const char *value)
 {
-	/* of the connection, or such that the answer could not be searched for secrets, or that
-	 * servers read in place of the method and the path that were judged */
+	/* A rule sets none of these: they belong to the connection, or keep secrets in the answer
+	 * from being found, or servers read them in place of the judged method and path. */
 	static const char *const fixed[] = {"Accept-Encoding", "Connection", "Content-Length",
 	    "Expect", "Host", "If-Range", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
 	    "Proxy-Connection", "Range", "TE", "Trailer", "Transfer-Encoding", "Upgrade",

@@ -33,7 +33,7 @@ rule(struct hr_buf *b, const struct policy_rule *r)
 	hr_buf_adds(b, r->methods.n == 0 ? " every request" : " requests");
 	list(b, " for ", &r->paths);
 	ports(b, " on port ", &r->ports);
-	/* without the values, which may be secrets themselves */
+	/* the values are left out, since they may be secrets themselves */
 	for (i = 0; i < r->headers.n; i++)
 		hr_buf_addf(b, "%s%.*s", i == 0 ? ", with the header " : ", ",
 		    (int)strcspn(r->headers.v[i], ":"), r->headers.v[i]);

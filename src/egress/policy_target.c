@@ -54,7 +54,7 @@ static const struct policy_range special[] = {
     {4, 24, {203, 0, 113}},
     {4, 4, {224}},
     {4, 4, {240}},
-    {6, 23, {0x20, 0x01}}, /* among them Teredo */
+    {6, 23, {0x20, 0x01}}, /* Teredo and others */
     {6, 32, {0x20, 0x01, 0x0D, 0xB8}},
     {6, 20, {0x3F, 0xFF}},
 };

@@ -100,7 +100,7 @@ on_state(void *arg, ares_socket_t fd, int readable, int writable)
 		*at = s;
 	}
 	if (s == NULL)
-		return; /* without memory the query ends by its time */
+		return; /* no memory: the query ends by its time limit */
 	hr_watch_free(s->readable);
 	hr_watch_free(s->writable);
 	s->readable = readable ? hr_loop_readable(r->loop, fd, on_readable, s, NULL) : NULL;

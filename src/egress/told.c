@@ -19,8 +19,8 @@
 #include "base/path.h"
 #include "egress/policy.h"
 
-#define SIZE_MAX_BYTES (64 << 10) /* of a file: a new one takes its place */
-#define LINES_MAX 20              /* of a second */
+#define SIZE_MAX_BYTES (64 << 10) /* a file that has them is replaced by a new one */
+#define LINES_MAX 20              /* maximum in a second */
 #define PATH_SHOWN 200
 #define LINE_MAX_BYTES 2048
 

@@ -1,5 +1,5 @@
-/* egress_told: what the box itself is told about its refused connections: a file of sentences,
- * which it sees read-only. The observation of a command has those that were added while it ran. */
+/* egress_told: lists the box's refused connections for the box itself: a file of sentences, which
+ * it sees read-only. The observation of a command has those that were added while it ran. */
 #ifndef HR_EGRESS_TOLD_H
 #define HR_EGRESS_TOLD_H
 
@@ -9,13 +9,13 @@
 #include "egress/event.h"
 
 #define EGRESS_TOLD_DIR "box"      /* below the directory of the broker */
-#define EGRESS_TOLD_FILE "refused" /* in that */
+#define EGRESS_TOLD_FILE "refused" /* name in the directory */
 
 struct egress_told {
-	const char *dir; /* that of the file; borrowed */
+	const char *dir; /* directory of the file; borrowed */
 	int fd;          /* -1: none */
 	off_t size;
-	int64_t second; /* when the present second began, in ms */
+	int64_t second; /* start of the present second, in ms */
 	unsigned lines; /* number of lines since then */
 };
 

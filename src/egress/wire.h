@@ -59,7 +59,7 @@ struct egress_target {
 	struct in_addr address;
 	int port;
 	size_t used;       /* bytes of the head, which are not for the target */
-	size_t verb, path; /* of egress_absolute_read(): bytes of the method, where the path is */
+	size_t verb, path; /* egress_absolute_read(): length of the method, offset of the path */
 };
 
 /* Reads a port of 1 to 65535 without sign and leading zeros. */

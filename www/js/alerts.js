@@ -1,4 +1,4 @@
-// What is wrong with a sandbox's resources, or with a fleet, and what was.
+// Lists the alerts of a sandbox's resources, or of a fleet: the present ones and the past ones.
 import {clock, foreign, h} from "./dom.js";
 
 function when(t) {

@@ -1,5 +1,5 @@
-// Requests to one sandbox. `base` is the page's own address, or that of a sandbox of the fleet: all paths are
-// relative to it, so that any prefix works. The token is of one sign-in, and worth nothing without its cookie.
+// Sends requests to one sandbox. `base` is the page's own address, or that of a sandbox of the fleet: all paths are
+// relative to it, so that any prefix works. The token belongs to one sign-in, and is worth nothing without its cookie.
 
 export class Refused extends Error {
 	constructor(status, detail) {
@@ -8,7 +8,7 @@ export class Refused extends Error {
 	}
 }
 
-// keyHeader: what the key is sent in, once, to sign in.
+// keyHeader: name of the header that carries the key, once, at the sign-in.
 export function createApi(base, keyHeader = "X-Session-API-Key") {
 	const url = new URL(base, location.href);
 	const store = "handrail-page " + url.pathname;
@@ -32,7 +32,7 @@ export function createApi(base, keyHeader = "X-Session-API-Key") {
 		try {
 			detail = (await r.json()).detail || detail;
 		} catch {
-			// no JSON: an edge between us
+			// no JSON: a proxy in front of the server has answered
 		}
 		if (r.status === 403 && options.ends !== false)
 			void me().catch((e) => e.status === 403 && ended());
@@ -54,7 +54,7 @@ export function createApi(base, keyHeader = "X-Session-API-Key") {
 	}
 
 	async function signIn(key, look) {
-		// a header's value is bytes
+		// a header's value consists of bytes
 		const bytes = String.fromCharCode(...new TextEncoder().encode(key));
 		const answer = await post("signin", Object.assign(where(), {look}), {
 			headers: {"Content-Type": "application/json", [keyHeader]: bytes}, ends: false,
@@ -79,7 +79,7 @@ export function createApi(base, keyHeader = "X-Session-API-Key") {
 	return {request, get, post, signIn, signOut, me, onEnded: (f) => { ended = f; }};
 }
 
-// ?name=value&..., of those that have one
+// Returns "?name=value&..." for the names that have a value.
 export function query(values) {
 	const q = new URLSearchParams(Object.entries(values).filter(([, v]) => v !== null && v !== undefined));
 

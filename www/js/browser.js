@@ -1,4 +1,4 @@
-// What the agent's browser shows, while this view is seen: a stream of its own.
+// Shows the pages of the agent's browser from a stream of its own, which is open while this view is seen.
 import {foreign, h, plain} from "./dom.js";
 import {createStream} from "./stream.js";
 

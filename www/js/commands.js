@@ -1,4 +1,4 @@
-// The last commands of the shell, and the last notebook cells: how each ended, when, for how long.
+// Lists the last commands of the shell and the last notebook cells: how each ended, when, and how long it took.
 import {clock, duration, foreign, h} from "./dom.js";
 
 const SIGNALS = {129: "HUP", 130: "INT", 131: "QUIT", 134: "ABRT", 137: "KILL", 139: "SEGV", 143: "TERM"};
@@ -37,7 +37,7 @@ export function createCommands() {
 		return tr;
 	}
 
-	// One timer, which runs only while something runs and the page is visible.
+	// Keeps one timer, which runs only while something runs and the page is visible.
 	function tick() {
 		clearTimeout(timer);
 		timer = 0;

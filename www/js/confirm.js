@@ -1,4 +1,4 @@
-// Asks first: what is stopped, deleted or revoked is gone. One question is open at a time; others wait for its answer.
+// Asks before something is stopped, deleted or revoked. One question is open at a time; others wait for its answer.
 import {h, plain} from "./dom.js";
 
 export function createConfirm() {
@@ -22,7 +22,7 @@ export function createConfirm() {
 
 	return {
 		element,
-		// verb: the name of the button that confirms; value: of a field to fill in, if there is one. The answer is the
+		// verb: label of the button that confirms; value: initial value of a field, if there is one. The answer is the
 		// field's value or true, and null if the dialog was left in another way.
 		ask(text, verb, value) {
 			last = last.catch(() => null).then(() => open(text, verb, value)); // a question that failed stops no other

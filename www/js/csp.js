@@ -1,10 +1,10 @@
-// Our policy allows no style elements or attributes, and xterm.js makes both. What it writes into them goes into
-// style sheets and style objects instead, which the policy is not about.
+// The page's policy allows no style elements or attributes, and xterm.js makes both. This module puts their text into
+// style sheets and style objects instead, which the policy does not restrict.
 
 const create = document.createElement, setAttribute = Element.prototype.setAttribute;
 
 function styleElement() {
-	const e = create.call(document, "span"), sheet = new CSSStyleSheet(); // in its place; an empty one is forbidden, too
+	const e = create.call(document, "span"), sheet = new CSSStyleSheet(); // the span replaces the style element, which is forbidden even if it is empty
 	const remove = e.remove;
 
 	e.hidden = true;

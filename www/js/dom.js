@@ -1,5 +1,5 @@
-// Elements and texts. Whatever a sandbox says goes through here or through a property that holds text: nothing is
-// ever read as HTML.
+// Makes elements and texts. All text of a sandbox passes through this module or through a property that holds text:
+// nothing is ever read as HTML.
 
 // h("p", {class: "note", onclick: f}, "text", element): attributes, listeners, and properties of the DOM as they are.
 export function h(name, attributes, ...children) {
@@ -17,7 +17,7 @@ export function h(name, attributes, ...children) {
 	return e;
 }
 
-// Text of foreign origin on one line: control characters, and those that turn or hide text, become visible.
+// Returns foreign text on one line: control characters, and characters that reverse or hide text, become visible.
 export function plain(text, most = 4000) {
 	const s = String(text);
 
@@ -27,7 +27,7 @@ export function plain(text, most = 4000) {
 		(c) => c === "\n" ? "⏎" : "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
 }
 
-// An element for it: its direction says nothing about the text beside it.
+// Returns an element with foreign text, whose direction does not affect the text beside it.
 export function foreign(text, attributes) {
 	return h("bdi", attributes, plain(text));
 }
@@ -41,7 +41,7 @@ export function bytes(n) {
 	return (i === 0 || n >= 100 ? Math.round(n) : n.toFixed(1)) + " " + units[i];
 }
 
-// whole: without parts of a second
+// Returns a time in words; whole: without parts of a second.
 export function duration(s, whole = false) {
 	if (s < 10 && !whole)
 		return s.toFixed(2) + " s";
@@ -52,7 +52,7 @@ export function duration(s, whole = false) {
 	return Math.floor(s / 3600) + " h " + Math.floor(s % 3600 / 60) + " min";
 }
 
-// The time of day, and the day where it is another one.
+// Returns the time of day, with the date unless it is today.
 export function clock(seconds) {
 	const d = new Date(seconds * 1000), today = new Date();
 	const time = d.toLocaleTimeString([], {hour12: false});

@@ -1,7 +1,7 @@
-// A text file in a field. What is saved is the field's text with the line ends that the file had.
+// Edits a text file in a field. The saved text has the line ends that the file had.
 import {foreign, h, plain} from "./dom.js";
 
-// The file's text as a field holds it, or null where the field could not give it back: other line ends than LF or CR LF.
+// Returns the file's text as a field holds it, or null if the field could not return it: other line ends than LF or CR LF.
 export function editable(data) {
 	let text;
 
@@ -22,7 +22,7 @@ export function createEditor(name, {shown, crlf}, {save, left}) {
 	const element = h("div", {class: "editor"}, h("div", {class: "bar"}, foreign(name, {class: "title mono"}), keep,
 		h("button", {type: "button", onclick: left}, "Cancel")), field);
 
-	// Nothing is typed that would not be saved.
+	// Saves, and takes no keys meanwhile, since the file would not get them.
 	async function store() {
 		keep.disabled = field.readOnly = true;
 		await save(crlf ? field.value.replaceAll("\n", "\r\n") : field.value);

@@ -1,5 +1,5 @@
-// Files: directories as a tree, text and pictures to look at, download, upload, edit, rename and delete. A file is never HTML
-// of this page: text is text, a picture lies in a frame without an origin, and the rest is downloaded.
+// Shows files: directories as a tree, texts and pictures; downloads, uploads, edits, renames and deletes them. A file is never
+// HTML of this page: text is text, a picture lies in a frame without an origin, and the rest is downloaded.
 import {query} from "./api.js";
 import {bytes, clock, foreign, h, plain} from "./dom.js";
 import {createEditor, editable} from "./editor.js";
@@ -25,16 +25,16 @@ function base64(blob) {
 	});
 }
 
-// The element in which a picture is shown: a document of its own, without an origin, script or address.
+// Returns the element that shows a picture: a document of its own, without an origin, script or address.
 async function picture(blob, mime) {
 	const frame = h("iframe", {sandbox: "", title: "Picture", referrerpolicy: "no-referrer"});
 
-	// nothing but letters of base64 comes into it
+	// only letters of base64 come into the frame
 	frame.srcdoc = "<!DOCTYPE html><img alt=\"\" src=\"data:" + mime + ";base64," + await base64(blob) + "\">";
 	return frame;
 }
 
-// A browser writes these characters otherwise into the head of what it uploads.
+// A browser encodes these characters in the head of an upload, so the server would get another name.
 const UNSENT = /["\r\n]/;
 
 function nameOf(file) {
@@ -53,7 +53,7 @@ function text(data, size) {
 	return size > data.length ? h("div", {}, h("p", {class: "note"}, "The first " + bytes(data.length) + ":"), pre) : pre;
 }
 
-// confirm: its element is where it can be seen while this view is hidden, because an upload goes on and may ask.
+// confirm: the page shows its element outside of this view, because an upload may ask while the view is hidden.
 export function createFiles({api, rights, confirm}) {
 	const path = h("input", {type: "text", class: "mono", "aria-label": "Directory", spellcheck: "false", autocomplete: "off"});
 	const higher = h("button", {type: "button", title: "The directory above", "aria-label": "Up"}, "↑");
@@ -85,7 +85,7 @@ export function createFiles({api, rights, confirm}) {
 		return {path: page.path, next: page.next, entries: page.entries.map(entryOf)};
 	}
 
-	// where files go that are uploaded: into the directory that is chosen, or beside the file that is
+	// Sets the target of uploads: the chosen directory, or the directory of the chosen file.
 	function place(node) {
 		here = node;
 		to.textContent = plain(node ? node.path : dir, 200);
@@ -110,7 +110,7 @@ export function createFiles({api, rights, confirm}) {
 				return;
 			dir = path.value = page.path;
 			higher.disabled = dir === "/";
-			pick.disabled = fresh.disabled = rights() !== "act"; // there is a "here" from now on
+			pick.disabled = fresh.disabled = rights() !== "act"; // a directory is known from now on
 			choosing(null);
 			place(null);
 			tree.show(dir, page);
@@ -126,7 +126,7 @@ export function createFiles({api, rights, confirm}) {
 		return {r, size: range ? Number(range[1]) : Number(r.headers.get("Content-Length") || 0)};
 	}
 
-	// source: the text of the file, if it can be edited.
+	// Shows a file. source: the text of the file, if it can be edited.
 	function show(node, size, content, source) {
 		const file = shown = node.path;
 
@@ -138,8 +138,8 @@ export function createFiles({api, rights, confirm}) {
 		viewer.focus();
 	}
 
-	// The editor has a path of its own, which only a rename changes; null: the file was deleted. While a save waits, the
-	// viewer may get another file and another editor.
+	// Opens the editor. The editor has a path of its own, which only a rename changes; null: the file was deleted. While a
+	// save waits, the viewer may get another file and another editor.
 	function edit(node, source) {
 		const mine = createEditor(nameOf(node.path), source, {left: () => void again(), save});
 		const again = () => look({path: mine.path, entry: node.entry});
@@ -183,12 +183,12 @@ export function createFiles({api, rights, confirm}) {
 		return size <= data.length && editable(data)?.text === before;
 	}
 
-	// Whether the viewer may show another file.
+	// Returns whether the viewer may show another file.
 	async function free() {
 		return !editor || !editor.changed() || await confirm.ask("Discard the changes to the text?", "Discard");
 	}
 
-	// replace: false refuses with 409 where the name is taken.
+	// Uploads a file. With replace false the server refuses a name that is taken with 409.
 	async function put(into, blob, name, replace = true) {
 		const form = new FormData();
 
@@ -226,7 +226,7 @@ export function createFiles({api, rights, confirm}) {
 		say(did + why);
 	}
 
-	// Whether the file in the viewer is this one, or lies below it.
+	// Returns whether the file in the viewer is this one, or lies below it.
 	const isShown = (path) => shown !== null && (shown + "/").startsWith(path + "/");
 
 	async function move(node) {
@@ -282,7 +282,7 @@ export function createFiles({api, rights, confirm}) {
 		await reread(name + ": made.", into);
 	}
 
-	// What a link leads to is asked for where it is used.
+	// Shows a file, or opens a link to a directory: only this request finds out where a link leads.
 	async function look(node) {
 		const file = node.path, ending = /\.([A-Za-z0-9]+)$/.exec(file);
 		const mime = ending && PICTURES[ending[1].toLowerCase()];
@@ -322,7 +322,7 @@ export function createFiles({api, rights, confirm}) {
 		try {
 			say("");
 			const {r} = await get(file, 0);
-			// of a type that no browser shows, and only ever saved
+			// browsers save this type and never show it
 			const url = URL.createObjectURL(new Blob([await r.blob()], {type: "application/octet-stream"}));
 			h("a", {href: url, download: plain(nameOf(file))}).click();
 			setTimeout(() => URL.revokeObjectURL(url), 60000);
@@ -381,7 +381,7 @@ export function createFiles({api, rights, confirm}) {
 		h("label", {class: "upload", hidden: rights() !== "act"}, h("span", {}, "Upload to ", to), " ", pick), note), viewer);
 	return {
 		element,
-		// where the shell was when it was looked at first
+		// start: the shell's directory when the view is opened first
 		shown(start) {
 			if (dir === null)
 				void go(start);

@@ -1,5 +1,5 @@
-// The server's log: its last lines, and those that come while this view is seen. The stream reports that there are some; they
-// are fetched while the view is open.
+// Shows the server's log: its last lines, and new ones while this view is seen. The stream reports that there are some; the
+// view fetches them while it is open.
 import {query} from "./api.js";
 import {foreign, h, plain} from "./dom.js";
 
@@ -24,7 +24,7 @@ export function createLog({api}) {
 	const count = h("span", {class: "size", role: "status"});
 	const element = h("section", {class: "plain log", "aria-label": "Log"},
 		h("div", {class: "bar"}, h("label", {for: "log-level", class: "unseen"}, "Level"), level, words, count), note, none, table);
-	// what comes next and how many there are, each as counted since its epoch: handraild's start
+	// next: number of the next line to fetch; end: number of lines; each counts from its epoch, handraild's start
 	let next = 0, epoch = 0, end = 0, endEpoch = 0, seen = false, busy = false;
 
 	// Shows the lines of the level that hold the words in any letter case. Lines about the log itself have no level.

@@ -1,4 +1,4 @@
-// The page of one sandbox: who is signed in, its one stream, and the views that live on it.
+// Runs the page of one sandbox: the sign-in, the one stream, and the views that it feeds.
 import {createAlerts} from "./alerts.js";
 import {createApi, query} from "./api.js";
 import {createBrowser} from "./browser.js";
@@ -74,7 +74,7 @@ function createPage(me, leave) {
 			network.sample();
 		},
 	};
-	globalThis.handrailTerminal = terminal.term; // for whoever looks into the page by hand
+	globalThis.handrailTerminal = terminal.term; // a person at the browser's console can use it
 	const stream = createStream(api, () => "events" + session(), (event, data) => on[event] && on[event](data),
 		(s, why) => {
 			state.textContent = STATES[s];
@@ -83,7 +83,7 @@ function createPage(me, leave) {
 			element.dataset.stream = s;
 			if (s === "refused")
 				terminal.say(why);
-			if (s === "refused" && name !== "default") // it has ended
+			if (s === "refused" && name !== "default") // this shell has ended
 				choose("default");
 		});
 
@@ -107,7 +107,7 @@ function createPage(me, leave) {
 	};
 }
 
-let page = null, view = null; // view: the one to begin with; null: the shell
+let page = null, view = null; // view: the view to start with; null: the shell
 
 function show(element) {
 	document.body.replaceChildren(element);
@@ -140,7 +140,7 @@ function open(me) {
 	page.start();
 }
 
-// A fleet's console leads here with a key that lets in once. It stands after "#", which no browser sends, and is not kept.
+// Signs in with the key that a fleet's console puts after "#", which no browser sends. It works once, and is not kept.
 async function arrive() {
 	const key = /^#key=([0-9a-f]{64})(?:&view=([a-z]+))?$/.exec(location.hash);
 

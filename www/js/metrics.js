@@ -1,4 +1,4 @@
-// Plots of the last hour: of each minute what the server has counted, and samples since the page looks on.
+// Plots the last hour: the server's counts of each minute, and samples taken since the page was opened.
 import {bytes, h} from "./dom.js";
 import {createPlots} from "./plots.js";
 
@@ -24,14 +24,14 @@ export function createMetrics() {
 	function data(p, end) {
 		if (!p.steps)
 			return [samples.map((s) => s.time), ...p.series.map(([, , f]) => samples.map(f))];
-		// a minute in which nothing was answered is 0, and not left out
+		// a minute without an answer is drawn as 0, and not left out
 		const by = new Map(minutes.map((m) => [m[0], m])), times = [];
 		for (let t = end - end % 60 - HOUR; t <= end; t += 60)
 			times.push(t);
 		return [times, ...p.series.map(([, , f]) => times.map((t) => by.has(t) ? f(by.get(t)) : 0))];
 	}
 
-	// All of the hour, or how it is now.
+	// Returns the sum of the hour, or the present value.
 	function now(p, values) {
 		return p.steps ? values.reduce((a, b) => a + b, 0) : values[values.length - 1];
 	}

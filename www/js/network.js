@@ -1,5 +1,5 @@
-// Connections of the sandbox that its rules refused. The rules are outside the sandbox, so this page cannot change them: whoever
-// runs the sandbox does, by the command that a row has.
+// Lists the connections that the sandbox's rules refused. The rules are outside the sandbox, so this page cannot change them: the
+// owner of the sandbox does, by the command in the row.
 import {foreign, h, plain} from "./dom.js";
 
 const MOST = 200;

@@ -1,4 +1,4 @@
-// Plots of the last hour beside each other, each with its figures in words for who sees no plot.
+// Draws plots of the last hour side by side, each with its figures in words for readers who see no plot.
 import uPlot from "../vendor/uplot/uPlot.esm.js";
 import {h} from "./dom.js";
 import {colour} from "./theme.js";
@@ -6,7 +6,7 @@ import {colour} from "./theme.js";
 const HOUR = 3600, HEIGHT = 150;
 
 // plots: {title, show(value), steps: whether a value lasts until the next one, series: [[label, colour, ...]]}.
-// data(plot, end): times and the values of each series, null where there is none; now(plot, values): what is said of them.
+// data(plot, end): the times and the values of each series, null where there is none; now(plot, values): their text.
 export function createPlots(plots, data, now) {
 	const element = h("div", {class: "plots"});
 	let seen = false, end = 0;
@@ -71,7 +71,7 @@ export function createPlots(plots, data, now) {
 	}).observe(element);
 	return {
 		element,
-		// what is known ends at that time
+		// draws until that time, the end of the known values
 		draw(to) {
 			end = to;
 			draw();

@@ -1,4 +1,4 @@
-// The plugins of the sandbox in its user's words, and below them the parts of the server in its own.
+// Shows the plugins of the sandbox in its user's words, and below them the parts of the server in the server's words.
 import {foreign, h} from "./dom.js";
 
 const GOOD = new Set(["ready"]), RESTING = new Set(["not started", "not ours"]), BAD = new Set(["failed", "unavailable", "failing"]);
@@ -18,7 +18,7 @@ function kind(state) {
 	return GOOD.has(state) ? "good" : RESTING.has(state) ? "" : BAD.has(state) ? "bad" : "busy";
 }
 
-// Everything that the server reports of a part beside its state.
+// Returns all that the server reports about a part, except its state.
 function figures(part) {
 	if (part.workers !== undefined && part.max !== undefined)
 		return part.busy + " at work, " + part.max + " at most";

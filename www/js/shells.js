@@ -5,12 +5,12 @@
 import {query} from "./api.js";
 import {h, plain} from "./dom.js";
 
-// Its prompt is its user's: that of the session, which would end the command, is not passed on.
+// The prompt is the user's: the session's prompt would end the command, and is not passed on.
 const BASH = "env -u PROMPT_COMMAND -u PS1 -u PS2 bash";
 
 const MADE = /^page-[0-9]+$/;
 
-// choose(name): another shell is to be seen. begun(): the bash of a new one was started.
+// choose(name): shows another shell. `begun()`: the bash of a new shell was started.
 export function createShells(api, {rights, choose, begun, say}) {
 	const pick = h("select", {"aria-label": "Shell", hidden: true});
 	const more = h("button", {type: "button", hidden: rights() !== "act", title: "Opens a shell beside that of the agent",
@@ -18,10 +18,10 @@ export function createShells(api, {rights, choose, begun, say}) {
 	const close = h("button", {type: "button", hidden: true, title: "Ends this shell and what runs in it",
 		onclick: () => void end(current)}, "Close shell");
 	const element = h("span", {class: "shells"}, pick, more, close);
-	const made = new Set(), bashes = new Set(); // names: of shells whose bash is started; where such a bash was seen to run
+	const made = new Set(), bashes = new Set(); // names of shells: a bash was started in it; such a bash was seen to run
 	let current = "default", count = 0, working = "/";
 
-	// The first name that no shell has.
+	// Makes a shell with the first name that no shell has.
 	async function make() {
 		more.disabled = true;
 		try {
@@ -54,7 +54,7 @@ export function createShells(api, {rights, choose, begun, say}) {
 		try {
 			await api.post("kill" + query({session: name}), {});
 		} catch (e) {
-			if (e.status !== 404) { // 404: it has ended
+			if (e.status !== 404) { // 404: the shell has ended
 				say(e.message);
 				return;
 			}
@@ -91,7 +91,7 @@ export function createShells(api, {rights, choose, begun, say}) {
 				void ask();
 			count = now;
 		},
-		// what the stream of the seen shell reports of it, which may be a little older than its commands, or newer
+		// takes a report of the shown shell's stream, which may be a little older or newer than its commands
 		state({name, running, working_dir}, commands) {
 			const command = commands.find((c) => c.state === "running")?.command;
 

@@ -1,4 +1,4 @@
-// Signing in with the session key, which goes into a header of one request and nowhere else.
+// Signs in with the session key, which goes into a header of one request and nowhere else.
 import {foreign, h} from "./dom.js";
 
 const WORDS = {

@@ -1,9 +1,9 @@
-// The one stream of a page: server-sent events by fetch(), which can send a header, hold the sender up, and say where
-// it goes on. A cut connection is taken up at the offset behind the last byte; a page that nobody sees has none.
+// Reads the one stream of a page: server-sent events by fetch(), which can send a header, slow the sender down, and name the
+// event to continue after. A cut connection continues at the offset after the last byte; a hidden page has no connection.
 
 const FIRST_PAUSE = 250, LONGEST_PAUSE = 8000;
 
-// on(event, data, id) may return a promise, which is waited for before more is read.
+// The callback on(event, data, id) may return a promise: the stream waits for it before it reads on.
 export function createStream(api, path, on, onState) {
 	let lastId = null, abort = null, pause = FIRST_PAUSE, timer = 0, closed = false;
 
@@ -28,7 +28,7 @@ export function createStream(api, path, on, onState) {
 				from = nl + 1;
 				if (line === "") {
 					if (abort !== mine)
-						return; // given up: what is here still is of another shell, or comes again
+						return; // aborted: the remaining lines belong to another shell, or come again
 					if (data !== "")
 						await take(event, data, id);
 					event = "message";
@@ -65,7 +65,7 @@ export function createStream(api, path, on, onState) {
 		}
 		if (abort !== mine || closed)
 			return;
-		mine.abort(); // where reading failed, the request itself goes on
+		mine.abort(); // the request continues even if reading has failed
 		abort = null;
 		if (refused) { // asking again would not help
 			onState("refused", why);
@@ -107,7 +107,7 @@ export function createStream(api, path, on, onState) {
 	addEventListener("online", start);
 	return {
 		start,
-		// from the beginning: another shell
+		// starts again from the first byte, for another shell
 		restart() {
 			stop();
 			lastId = null;

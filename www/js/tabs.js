@@ -1,4 +1,4 @@
-// Views beside each other, one of which is seen: a list of tabs as screen readers know it, by arrow keys as well.
+// Shows one of several views: a list of tabs as screen readers know it, which takes arrow keys, too.
 import {h} from "./dom.js";
 
 // views: {id, title, element, shown?(), hidden?()}
@@ -51,12 +51,12 @@ export function createTabs(label, views) {
 		bar.append(v.tab);
 		element.append(v.panel);
 	}
-	// another title, for what came up there
+	// Changes a tab's title, to show that its view has news.
 	function mark(id, title) {
 		views.find((v) => v.id === id).tab.textContent = title;
 	}
 
-	// what is seen has its end
+	// Hides the shown view, since the page ends.
 	function close() {
 		if (current && current.hidden)
 			current.hidden();

@@ -1,4 +1,4 @@
-// The terminal: what the shell prints, as it comes, and keys for the command that runs, on request.
+// Shows the shell's output as it comes, and sends keys to the running command if the user asks for it.
 import "./csp.js";
 import {Terminal} from "../vendor/xterm/xterm.mjs";
 import {h, plain} from "./dom.js";
@@ -10,7 +10,7 @@ function decode(base64) {
 	return Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
 }
 
-// A program may ask the terminal; whoever only looks on must not answer, and of fifty pages not fifty.
+// Removes the answers to a program's queries: a viewer must not answer, and fifty pages must not answer fifty times.
 function answerNothing(term) {
 	const p = term.parser;
 
@@ -45,7 +45,7 @@ export function createTerminal({api, session, rights}) {
 		note.textContent = plain(text, 500);
 	}
 
-	// A number of rows and columns by what one character takes, measured as xterm does.
+	// Computes rows and columns from the size of a character, measured as xterm does.
 	function fit() {
 		const cell = term.element && term.element.querySelector(".xterm-rows > div");
 		const width = box.clientWidth - 32, height = box.clientHeight - 4;
@@ -63,14 +63,14 @@ export function createTerminal({api, session, rights}) {
 		}
 	}
 
-	// Only a command that we type for is laid out for our window.
+	// Sends the size of the window. Only a command that gets this page's keys is laid out for it.
 	function tellSize() {
 		if (typing.checked && running)
 			void api.post("resize" + session(), {rows: term.rows, columns: term.cols})
 				.catch((e) => e.status !== 409 && say(e.message)); // 409: the command has ended, or has not started yet
 	}
 
-	// Returns whether the command got it.
+	// Returns whether the command got the keys.
 	async function press(what, body) {
 		try {
 			await api.post(what + session(), body);
@@ -126,7 +126,7 @@ export function createTerminal({api, session, rights}) {
 		line.value = "";
 		say("");
 		try {
-			// answers when the command ends, or goes on for longer than the server waits
+			// the answer comes when the command ends, or runs for longer than the server waits
 			const a = await api.post("run" + session(), {action: {action: "run", args: {command: text}}});
 			if (a.observation === "error")
 				say(a.content);
@@ -166,9 +166,9 @@ export function createTerminal({api, session, rights}) {
 			next = null;
 			turn++;
 			title.textContent = "";
-			term.write("", () => term.reset()); // behind what is on its way to it
+			term.write("", () => term.reset()); // after the output that xterm has not yet parsed
 		},
-		// Bytes that were there before are left out, and those that are missing are told of.
+		// Writes the bytes, without those that were written before, and shows how many are missing.
 		async output({offset, base64}) {
 			const mine = turn;
 			let data = decode(base64);
@@ -178,7 +178,7 @@ export function createTerminal({api, session, rights}) {
 			if (next !== null && offset > next)
 				await this.gap({from: next, to: offset});
 			if (mine !== turn)
-				return; // of the shell that was seen before
+				return; // the output is that of the shell shown before
 			next = Math.max(next ?? 0, offset + atob(base64).length);
 			if (data.length > 0)
 				await write(data);
@@ -199,7 +199,7 @@ export function createTerminal({api, session, rights}) {
 		},
 		offset: () => next,
 		say,
-		// keys go to the command that runs from now on
+		// sends keys to the running command from now on
 		type() {
 			if (!typing.checked)
 				typing.click();

@@ -1,14 +1,14 @@
-// A tree as screen readers know it: one item is in the order of Tab, and arrow keys go on from there. What is in an
-// item is read when it is opened, a page at a time, and forgotten when it is closed. Its items are one list, each with
-// its level.
+// Makes a tree as screen readers know it: Tab reaches one item, and arrow keys move from there. The content of an item is
+// read when the item is opened, a page at a time, and forgotten when it is closed. All items are one list, each with its
+// level.
 import {foreign, h, plain} from "./dom.js";
 
-// read(path, after): a promise of {entries, next} behind that name, next null at the end; an entry has a name, what is
-// told beside it (detail, title), and whether it can be opened (opens). choose(node): it was, and is no such one.
-// moved(node): it is the selected one now. failed(node, error): it could not be read. A node has path, entry, parent.
+// read(path, after): a promise of {entries, next} after that name, next null at the end; an entry has a name, a detail
+// and a title, and `opens` if it can be opened. choose(node): an entry that cannot be opened was chosen. moved(node): the
+// node is selected now. failed(node, error): the node could not be read. A node has path, entry, parent.
 export function createTree(label, {read, choose, moved, failed}) {
 	const element = h("ul", {class: "tree", role: "tree", "aria-label": label});
-	const nodes = new WeakMap(); // of items
+	const nodes = new WeakMap(); // item to node
 	let top = null, current = null, turn = 0;
 
 	function join(dir, name) {
@@ -44,7 +44,7 @@ export function createTree(label, {read, choose, moved, failed}) {
 		return node.li;
 	}
 
-	// What was read of a node, put into the list by place().
+	// Makes the items of a page of a node; place() puts them into the list.
 	function put(node, page, place) {
 		const items = page.entries.map((entry) =>
 			item({path: join(node.path, entry.name), entry, parent: node}, entry.name, entry.detail, entry.title));
@@ -118,7 +118,7 @@ export function createTree(label, {read, choose, moved, failed}) {
 	}
 
 	function toggle(node) {
-		node.turn = 0; // what is being read for it comes too late
+		node.turn = 0; // a read of the node that is still running is ignored
 		if (node.items)
 			close(node);
 		else
@@ -134,7 +134,7 @@ export function createTree(label, {read, choose, moved, failed}) {
 			choose(node);
 	}
 
-	// the next one whose name begins so, from the top again behind the last
+	// Returns the next item whose name begins with the letter, from the top again after the last.
 	function find(letter) {
 		const next = (li) => li.nextElementSibling || element.firstElementChild;
 
@@ -182,7 +182,7 @@ export function createTree(label, {read, choose, moved, failed}) {
 		event.preventDefault();
 	});
 
-	// another tree, of which the first page is there
+	// Shows another tree, whose first page was read.
 	function show(path, page) {
 		turn++;
 		element.replaceChildren();
@@ -190,7 +190,7 @@ export function createTree(label, {read, choose, moved, failed}) {
 		put(top, page, (...items) => element.append(...items));
 		current = element.firstElementChild;
 		if (current)
-			current.tabIndex = 0; // it is come to by Tab, and nothing is selected yet
+			current.tabIndex = 0; // Tab reaches this item, and nothing is selected yet
 	}
 
 	const at = (path) => [...element.children].map((li) => nodes.get(li)).find((n) => n.entry && n.path === path);
@@ -230,7 +230,7 @@ export function createTree(label, {read, choose, moved, failed}) {
 		open,
 		show,
 		again,
-		// The open directory of that path, null for the topmost, undefined where it is not seen.
+		// Returns the open directory of that path, null for the topmost, undefined where it is not shown.
 		opened(path) {
 			const n = path === top.path ? null : at(path);
 

@@ -51,8 +51,8 @@ static const struct hr_e2b_row rows[] = {
 };
 #define ROWS (sizeof(rows) / sizeof(*rows))
 
-/* What is not there is refused by name: a 404 would say that a sandbox is gone. These precede the
- * rows; a "**" at the end takes whatever follows. */
+/* Refuses the missing parts of the API by name: a 404 would say that a sandbox is gone. These
+ * precede the rows; a "**" at the end takes whatever follows. */
 static const struct {
 	const char *path, *says;
 } missing[] = {

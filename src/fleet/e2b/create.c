@@ -263,8 +263,9 @@ check_rest(const struct hr_fleet_call *c)
 	return 0;
 }
 
-/* Names the session: of two creates with one key of idempotency, the second one finds the first
- * one's sandbox, also after a restart of the service. */
+/* Writes the session's name. Returns 0, or -1 after it has sent the error response. The second of
+ * two creates with one key of idempotency finds the first one's sandbox, also after a restart of
+ * the service. */
 static int
 name_session(const struct hr_fleet_call *c, char ret[HR_FLEET_SESSION])
 {

@@ -89,7 +89,7 @@ int64_t hr_e2b_read_timeout(struct hr_fleet_call *c, int64_t otherwise, int64_t 
 int
 hr_e2b_read_network(struct hr_fleet_call *c, struct json_object *from, struct json_object **ret);
 
-/* ---- for the rest of the fleet ---- */
+/* ---- the other parts of the fleet use these ---- */
 
 /* Sends a started or resumed sandbox its variables, user and ids. */
 int hr_e2b_begin(const struct hr_fleet_row *row, struct hr_err *err);

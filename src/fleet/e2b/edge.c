@@ -28,8 +28,8 @@ struct target {
 };
 
 enum kind {
-	OTHER, /* it is no request of this API */
-	WRONG, /* it names no sandbox; the answer says why */
+	OTHER, /* no request of this API */
+	WRONG, /* no sandbox is named; the answer says why */
 	NAMED,
 };
 
@@ -162,7 +162,7 @@ is_signed_by(const struct signed_file *s, const char *token)
 
 struct search {
 	const struct signed_file *s;
-	char id[HR_FLEET_ID]; /* of the sandbox whose token signed it; "": none so far */
+	char id[HR_FLEET_ID]; /* the sandbox whose token signed it; "": none so far */
 	char last[HR_FLEET_ID];
 	unsigned n; /* rows of this page */
 };
@@ -210,7 +210,8 @@ by_signature(const struct hr_fleet_api *api, const struct hr_fleet_request *q, s
 		(void)hr_e2b_say(a, 429, "too many requests wait already");
 		return WRONG;
 	}
-	/* anybody may ask: page by page, so that no request waits for the search of all rows */
+	/* This search is open to all. It goes page by page, so that no request waits for all rows.
+	 */
 	do {
 		char after[HR_FLEET_ID];
 
@@ -252,7 +253,7 @@ find_target(const struct hr_fleet_api *api, const struct hr_fleet_request *q, st
 	return by_header(q, t, a);
 }
 
-/* ---- who may ---- */
+/* ---- rights ---- */
 
 /* Returns 0, or -1 after it has answered. */
 static int
@@ -344,7 +345,7 @@ check(const struct hr_fleet_request *q, const struct target *t, const struct hr_
 	return is_path(q->uri, "/files") ? check_file(q, row, a) : check_token(q, row, a);
 }
 
-/* ---- where to ---- */
+/* ---- the target ---- */
 
 static void
 put_at(struct hr_fleet_answer *a, const struct hr_fleet_request *q, const struct target *t,
@@ -422,7 +423,7 @@ route(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const st
 	r = hr_fleet_route(api->fleet, t->id, q->route == HR_FLEET_ROUTE_ASK, row, &err);
 	if (r != HR_FLEET_OK)
 		say_state(a, r, row, &err);
-	else if (q->route == HR_FLEET_ROUTE_REFUSED) /* it may be used by now */
+	else if (q->route == HR_FLEET_ROUTE_REFUSED) /* the port may be used by now */
 		say_state(a, HR_FLEET_LATE, row, &err);
 	else
 		put_at(a, q, t, row);

@@ -249,7 +249,7 @@ hr_e2b_network(struct hr_fleet_call *c)
 	}
 	if (hr_e2b_read_network(c, c->body, &network) != 0)
 		return;
-	/* what is absent is cleared: without any rule all of the Internet is open again */
+	/* an absent member clears its rules: without any rule all of the Internet is open again */
 	if (network == NULL)
 		network = hr_json_object(
 		    &err, "allowInternetAccess", json_object_new_boolean(true), NULL);
@@ -275,7 +275,7 @@ hr_e2b_network(struct hr_fleet_call *c)
 struct sample {
 	char id[HR_FLEET_ID];
 	int64_t at;
-	double v[6]; /* in the order of names[] */
+	double v[6]; /* same order as names[] */
 };
 
 static const struct {

@@ -169,8 +169,8 @@ end_processes(struct hr_box *b, struct hr_err *err)
 	if (b->side.watch < 0 && b->side.dir != NULL && read_process(b, err) < 0)
 		return -1;
 	if (b->side.watch >= 0) {
-		/* without it the next command does not take a box that ends for one that runs, if
-		 * this process is killed now */
+		/* If this process is killed now, the missing socket keeps the next command from
+		 * taking a box that ends for one that runs. */
 		if (at != NULL)
 			(void)unlink(at);
 		(void)hr_box_freeze(b, false, NULL); /* a frozen process does not end */
@@ -306,7 +306,7 @@ box_restore(void *self, const char *record, struct hr_err *err)
 	/* the caller needs the box running */
 	if ((!b->h->attach && hr_box_freeze(b, false, err) < 0) || hr_box_open_socket(b, err) < 0)
 		return -1;
-	/* without its broker a box has no network, and is still of use */
+	/* a box without its broker has no network, and is still of use */
 	if (hr_egress_keep(&b->side, &e) < 0)
 		b->h->log(b->h->arg, e.msg);
 	return 0;
@@ -379,7 +379,7 @@ box_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
 	    log, follow ? b->side.watch : -1, b->h->stop_fd, follow, fn, arg, err);
 }
 
-/* The address has a number, since another account could listen on ::1, another address of
+/* Makes an address with a number, since another account could listen on ::1, another address of
  * localhost. */
 static int
 box_web_url(void *self, char **ret, struct hr_err *err)

@@ -59,7 +59,8 @@ hr_box_freeze(const struct hr_box *b, bool frozen, struct hr_err *err)
 		   : -1;
 }
 
-/* The state of a cgroup of version 1 is FREEZING until the last process has stopped. */
+/* Returns true once the last process has stopped: until then the state of a cgroup of version 1 is
+ * FREEZING. */
 bool
 hr_box_is_frozen(const struct hr_box *b)
 {

@@ -313,7 +313,7 @@ root_programs(struct spec *s, struct hr_strv *prefix, struct hr_err *err)
 	return payload != NULL ? add_mount(s, place, HR_PAYLOAD_PLACE, true) : 0;
 }
 
-/* ---- its account and its command ---- */
+/* ---- the account and the command ---- */
 
 /* Returns a user ID for the account that root's box makes: one that no account of the host has,
  * since the box sees the host's accounts, and its kernel is the host's. -1: the ID is as in an

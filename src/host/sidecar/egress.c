@@ -47,7 +47,7 @@
 #define AUTHORITY "/etc/ssl/handrail-ca.crt"
 #define FILE_MAX (32u << 20) /* maximum bytes of a file: secrets have 64 KB each */
 #define LINE_MAX_BYTES (1u << 16)
-#define PATIENCE_MS 30000 /* for an answer of the broker */
+#define PATIENCE_MS 30000 /* limit of an answer of the broker */
 
 /* ---- files ---- */
 
@@ -144,7 +144,8 @@ need_secret(void *arg, const char *name)
 	    json_object_new_string_len(hr_buf_str(&value), (int)value.len), n->err);
 }
 
-/* A placeholder stays the same for all boxes of a sandbox: files of the agent's may hold it. */
+/* Sets a placeholder, which stays the same for all boxes of a sandbox: files of the agent's may
+ * hold it. Returns 0, or -1 with n->err set. */
 static int
 need_placeholder(void *arg, const struct egress_credential *c)
 {
@@ -260,7 +261,7 @@ make_authority(const struct hr_sidecars *b, struct hr_err *err)
 			 (int)strcspn(said, "\n"), *said != '\0' ? said : hr_exit_words(status));
 }
 
-/* Lets all accounts of the box enter the directory of what it is told. */
+/* Lets all accounts of the box enter the directory of its list of refusals. */
 static int
 open_told(const char *dir, struct hr_err *err)
 {

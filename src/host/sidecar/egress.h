@@ -26,7 +26,7 @@ void hr_egress_stop(const struct hr_sidecars *b);
 /* Does the same, and removes the values of secrets. */
 void hr_egress_end(const struct hr_sidecars *b);
 
-/* Implement the members of struct hr_sandbox_ops. */
+/* Serves the member of struct hr_sandbox_ops, as the next two do. */
 int hr_egress_rules(const struct hr_sidecars *b, char **ret_json, struct hr_err *err);
 int hr_egress_set_rules(const struct hr_sidecars *b, const char *json, struct hr_err *err);
 int hr_egress_log(

@@ -1,5 +1,5 @@
-// Runs in each document beside the page's own scripts: it records when timers that end soon are due,
-// and shows handrail's isolated world which elements have click handlers.
+// This script runs in each document beside the page's own scripts: it records when timers that end
+// soon are due, and shows handrail's isolated world which elements have click handlers.
 (() => {
 'use strict';
 const key = Symbol.for('handrail'), clock = performance.now.bind(performance);

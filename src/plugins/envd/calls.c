@@ -257,7 +257,7 @@ open_directory(
 	return fd >= 0 ? fd : fail_start(e, process, sys);
 }
 
-/* The original starts programs by a shell, which passes on no other names. */
+/* Returns true for a name that a shell passes on: the original starts programs by one. */
 static bool
 is_variable(const char *name)
 {

@@ -106,7 +106,7 @@ envd_child_run(int fds[ENVD_FDS], pid_t keeper)
 	/* not by name and not as the user: the server has checked that the user may enter it */
 	if (fchdir(fds[ENVD_FD_CWD]) != 0)
 		give_up("directory");
-	/* with the keeper's own account, a signal to the group must not reach the keeper */
+	/* a signal to the group must not reach the keeper, whose account may be the same */
 	if (!r.pty && r.uid == geteuid() && setpgid(0, 0) != 0)
 		give_up("process group");
 	if (r.identity && take_account(&r) != 0)

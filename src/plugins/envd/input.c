@@ -44,7 +44,7 @@ on_delivered(struct envd_input *in, int sys)
 	delivery_end(d, sys != 0 ? &e : NULL);
 }
 
-/* A client that leaves takes back what was not written yet. */
+/* Handles a client that leaves: it takes back the bytes that were not written yet. */
 static void
 on_sender_over(void *arg)
 {

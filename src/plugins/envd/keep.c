@@ -79,7 +79,7 @@ entry_free(struct entry *e)
 	free(e);
 }
 
-/* ---- to the server ---- */
+/* ---- packets to the server ---- */
 
 static int
 send_pending(const struct keeper *k, struct entry *e)
@@ -249,7 +249,7 @@ add(struct keeper *k, uint32_t id, int fds[ENVD_FDS])
 	flush(k);
 }
 
-/* ---- from the server ---- */
+/* ---- packets from the server ---- */
 
 static void
 on_handraild_gone(void *arg)
@@ -314,7 +314,7 @@ on_server(void *arg)
 	}
 }
 
-/* A new server replaces the old one, which has ended or is about to. */
+/* Accepts a new server, which replaces the old one: that has ended or is about to. */
 static void
 on_connection(void *arg)
 {

@@ -18,14 +18,14 @@
 #define ENVD_KEEP_VERSION 1
 
 enum envd_keep_op {
-	/* from the server */
-	ENVD_KEEP_END = 1, /* of every version: kill all processes, and end */
+	/* The server sends these. */
+	ENVD_KEEP_END = 1, /* the same in every version: kill all processes, and end */
 	ENVD_KEEP_HELLO,   /* handraild (pidfd) in fds[0] */
 	ENVD_KEEP_START,   /* makes a process */
 	ENVD_KEEP_SIGNAL,  /* `value` to the process, unless it has ended */
 	ENVD_KEEP_CLOSE,   /* closes the descriptors in the mask `value` */
 	ENVD_KEEP_FORGET,
-	/* to the server */
+	/* The keeper sends these. */
 	ENVD_KEEP_ENTRY,   /* a process that an earlier server made */
 	ENVD_KEEP_READY,   /* all entries were sent; `value`: version */
 	ENVD_KEEP_STARTED, /* `value`: 0 or the errno of fork() */
@@ -36,7 +36,7 @@ enum envd_keep_op {
 enum {
 	ENVD_FD_RECORD, /* memory file, see record.h */
 	ENVD_FD_IN,     /* the server's ends */
-	ENVD_FD_OUT,    /* of a terminal: its only descriptor */
+	ENVD_FD_OUT,    /* the only descriptor of a terminal */
 	ENVD_FD_ERR,
 	ENVD_FDS_KEPT,
 	ENVD_FD_CHILD_IN = ENVD_FDS_KEPT, /* the child's ends, in ENVD_KEEP_START only */
@@ -52,8 +52,8 @@ struct envd_packet {
 	uint32_t op, id, value, state;
 	int32_t pid;
 	uint32_t status;  /* wait status, of an ENVD_KEEP_ENTRY that has ended */
-	int64_t ended_ms; /* of hr_now_ms() */
-	uint32_t mask;    /* which descriptors follow */
+	int64_t ended_ms; /* as hr_now_ms() counts */
+	uint32_t mask;    /* bits of the descriptors that follow */
 };
 
 /* Sends a packet; fds[i] is sent if it is not -1, and stays the caller's. fds NULL: none. Returns

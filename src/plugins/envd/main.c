@@ -25,7 +25,8 @@ struct server {
 	bool ends, lost;
 };
 
-/* TERM ends the sandbox; HUP only this server, as when another handraild takes over. */
+/* Handles TERM, which ends the sandbox; HUP ends only this server, as when another handraild takes
+ * over. */
 static void
 on_term(void *arg)
 {

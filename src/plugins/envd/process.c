@@ -21,7 +21,7 @@
 #define PIECE 32768
 #define PTY_PIECE 16384
 #define MANY_READERS 256
-#define SMALL_PIECE 4096 /* with many readers, each of which may hold one piece */
+#define SMALL_PIECE 4096 /* size if there are many readers, each of which may hold one piece */
 #define STALL_MS 30000   /* how long a slow reader may hold up others */
 #define MEMORY_MS 30000  /* how long an end is remembered */
 
@@ -127,7 +127,7 @@ envd_process_limit(struct envd_process *p, int64_t deadline_ms)
 
 /* ---- the end ---- */
 
-/* `in` is NULL after the last one. */
+/* Ends an input: removes it and reports sys, 0 or the errno of the write. */
 static void
 end_input(struct envd_input *in, int sys)
 {
@@ -265,7 +265,8 @@ count_behind(const struct envd_process *p, size_t *ret_others)
 	return n;
 }
 
-/* A reader may hold the process back for ever, but not other readers. */
+/* Arms or disarms the timer of a stall: a reader may hold the process back for ever, but not other
+ * readers. */
 static void
 watch_stall(struct envd_process *p, bool stalls)
 {

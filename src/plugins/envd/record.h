@@ -20,7 +20,7 @@ struct envd_record {
 	bool identity; /* change to this account */
 	bool pty;
 	bool has_stdin;                 /* a pipe, not /dev/null */
-	int64_t deadline_ms;            /* of hr_now_ms(); 0: none */
+	int64_t deadline_ms;            /* as hr_now_ms() counts; 0: none */
 	char *const *argv, *const *env; /* NULL-terminated */
 	struct hr_span tag, config;     /* tag.p NULL: none; config: JSON */
 };

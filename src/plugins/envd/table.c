@@ -290,7 +290,7 @@ make_fds(int fds[ENVD_FDS], const struct envd_record *r, unsigned rows, unsigned
 	return failed == 0 ? 0 : hr_err_sys(err, errno, "pipes");
 }
 
-/* A tag used again forgets the ended process that had it. */
+/* Takes the tag from the ended process that had it, since a new one uses it. */
 static void
 forget_tag(struct envd_table *t, struct hr_span tag)
 {

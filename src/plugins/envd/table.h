@@ -56,8 +56,10 @@ envd_table_find(struct envd_table *t, int64_t pid, const struct hr_span *tag, bo
 struct envd_process *envd_table_next(struct envd_table *t, struct envd_process *p);
 
 pid_t envd_process_pid(const struct envd_process *p);
-struct hr_span envd_process_tag(const struct envd_process *p);    /* p NULL: none */
-struct hr_span envd_process_config(const struct envd_process *p); /* as in its record */
+/* Returns the tag; none for p NULL. */
+struct hr_span envd_process_tag(const struct envd_process *p);
+/* Returns the configuration as it is in the record. */
+struct hr_span envd_process_config(const struct envd_process *p);
 bool envd_process_has_pty(const struct envd_process *p);
 /* Returns true once SIGKILL was sent. */
 bool envd_process_killed(const struct envd_process *p);

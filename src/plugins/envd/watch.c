@@ -44,7 +44,7 @@ struct envd_watcher {
 	LIST_HEAD(, node) nodes;
 	char *path;
 	struct envd_watch_options options;
-	dev_t device; /* of the directory, whose file system was checked */
+	dev_t device; /* the directory's, whose file system was checked */
 	envd_watch_fn *fn;
 	void *arg;
 	struct hr_strv seen; /* names that were found before their event came */
@@ -213,7 +213,7 @@ tree_add(struct envd_watcher *w, int fd, const char *name, bool late, unsigned d
 		if (!hr_dir_is_directory(dirfd(d), e))
 			continue;
 		sub = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		/* it may be gone, or be a mount of a network, which was not asked for */
+		/* the path may be gone, or be a mount of a network, which was not asked for */
 		if (sub >= 0 && !w->options.network && fstat(sub, &st) == 0 &&
 		    st.st_dev != w->device && is_network(sub))
 			hr_fd_close(&sub);

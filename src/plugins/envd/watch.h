@@ -8,7 +8,7 @@
 #include "e2b/connect.h"
 
 #define ENVD_WATCHERS_MAX 256
-#define ENVD_WATCH_DIRS_MAX 65536 /* of all watchers */
+#define ENVD_WATCH_DIRS_MAX 65536 /* limit of all watchers together */
 
 struct hr_loop;
 struct envd_watchers;

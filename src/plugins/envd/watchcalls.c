@@ -30,7 +30,7 @@ struct kept {
 	LIST_ENTRY(kept) entry;
 	char id[1 + ID_DIGITS + 1]; /* "": a stream */
 	struct envd_watcher *watcher;
-	struct envd_call *call; /* of a stream; NULL: none */
+	struct envd_call *call; /* the stream; NULL: none */
 	bool entries;           /* events have EntryInfo */
 	bool lost;              /* events were lost since the client has asked */
 	struct hr_buf events;   /* separated by commas */

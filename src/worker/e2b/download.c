@@ -28,7 +28,7 @@
 #include "worker/e2b/mime.h"
 
 #define STEP (128u << 10)
-#define RANGES 32 /* of one request; more mean the whole file */
+#define RANGES 32 /* maximum in a request; more mean the whole file */
 #define GZIP 16   /* added to zlib's window bits: the format of gzip */
 
 /* ---- encodings ---- */

@@ -34,7 +34,7 @@
 struct call {
 	struct hr_e2b_call *c;
 	struct json_object *in;
-	struct hr_buf path; /* of the message, cleaned */
+	struct hr_buf path; /* the message's, cleaned */
 	struct hr_buf out;
 	struct hr_connect_error error;
 };
@@ -100,7 +100,7 @@ put_listed(struct call *k, int dir, const char *name, const char *path, bool *re
 
 	*ret_directory = false;
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return 0; /* it was removed meanwhile */
+		return 0; /* the entry was removed meanwhile */
 	if (S_ISLNK(st.st_mode))
 		target = hr_reach_open_as(dir, name, O_PATH, false);
 	*ret_directory = S_ISDIR(st.st_mode);
@@ -125,7 +125,7 @@ list(struct call *k, int fd, const char *path, int64_t depth)
 	int r = 0, below;
 
 	if (d == NULL)
-		return 0; /* it was replaced meanwhile */
+		return 0; /* the entry was replaced meanwhile */
 	while ((e = hr_dir_next(d)) != NULL)
 		hr_strv_add(&names, e->d_name);
 	if (names.failed)
@@ -154,7 +154,7 @@ do_list(struct call *k)
 	int64_t depth = hr_json_int_at(k->in, "depth");
 	char real[PATH_MAX] = "";
 	HR_CLOSE int fd = -1;
-	int top, sys = realpath(path, real) == NULL ? errno : 0; /* else the part that fails */
+	int top, sys = realpath(path, real) == NULL ? errno : 0; /* real: the part that fails */
 
 	if (sys == ELOOP)
 		return hr_connect_fail(&k->error, HR_CONNECT_FAILED_PRECONDITION,

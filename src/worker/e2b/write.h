@@ -10,14 +10,14 @@
 struct hr_e2b_write {
 	struct hr_e2b_call *c;
 	struct hr_buf given; /* path of the query */
-	struct hr_buf path;  /* of the current file, cleaned */
+	struct hr_buf path;  /* path of the current file, cleaned */
 	struct hr_atomic file;
 	bool open;               /* a file is being received */
 	bool wanted;             /* the current part is a file */
 	bool over;               /* the end of the current file is reached or failed */
-	int status;              /* of the error; 0: none */
+	int status;              /* HTTP status of the error; 0: none */
 	struct hr_buf why;       /* message of the error */
-	struct hr_strv paths;    /* of the written files */
+	struct hr_strv paths;    /* the written files */
 	struct hr_strv metadata; /* pairs of key and value, sorted by key */
 	struct hr_buf out;
 };

@@ -1,4 +1,4 @@
-// How much there is and was in the last hour: sandboxes, resource factors, and what waits in the pools.
+// Plots the last hour: sandboxes, resource factors, and the sandboxes that wait in pools.
 import {h} from "../dom.js";
 import {createPlots} from "../plots.js";
 
@@ -17,7 +17,7 @@ export function createCapacity({api}) {
 	const plots = createPlots(PLOTS, data, (p, values) => values[values.length - 1]);
 	let minutes = [], most = {}, asked = 0, timer = 0;
 
-	// A level lasts until the next one: that from before the hour into it, and the last one until now.
+	// A level lasts until the next one: the last level before the hour reaches into it, and the newest lasts until now.
 	function data(p, end) {
 		const before = minutes.filter((m) => m.time <= end - HOUR).slice(-1).map((m) => ({...m, time: end - HOUR}));
 		const shown = [...before, ...minutes.filter((m) => m.time > end - HOUR && m.time < end), {...minutes[minutes.length - 1], time: end}];
@@ -25,7 +25,7 @@ export function createCapacity({api}) {
 		return [shown.map((m) => m.time), ...p.series.map(([, , f]) => shown.map((m) => f(m, most)))];
 	}
 
-	// By the service's clock; its last answer is of now then.
+	// The plots use the service's clock: its last answer was its present time.
 	function draw() {
 		if (minutes.length > 0)
 			plots.draw(minutes[minutes.length - 1].time + (performance.now() - asked) / 1000);
@@ -41,7 +41,7 @@ export function createCapacity({api}) {
 			asked = performance.now();
 			draw();
 		},
-		// time goes on where nothing happens
+		// the plots move even if nothing happens
 		shown() {
 			timer = setInterval(draw, MINUTE_MS);
 			plots.shown();

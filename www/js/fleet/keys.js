@@ -1,4 +1,4 @@
-// Keys: their names, scopes and quotas; new ones, and the end of one. What a key is, is shown once.
+// Lists keys with their names, scopes and quotas; makes and revokes them. The text of a key is shown once.
 import {clock, foreign, h, plain} from "../dom.js";
 import {createConfirm} from "../confirm.js";
 import {createTable, numbers} from "./table.js";

@@ -1,4 +1,4 @@
-// The console of a fleet: who is signed in, its one stream of events, and the views that live on it.
+// Runs the console of a fleet: the sign-in, the one stream of events, and the views that it feeds.
 import {createAlerts} from "../alerts.js";
 import {createApi, query} from "../api.js";
 import {h, plain} from "../dom.js";
@@ -11,7 +11,7 @@ import {createKeys} from "./keys.js";
 import {createPools} from "./pools.js";
 import {createSandboxes} from "./sandboxes.js";
 
-const SOON_MS = 300; // of what happens at once lists are asked for once
+const SOON_MS = 300; // events within this time cause one request of each list
 const STATES = {connecting: "connecting…", live: "live", lost: "reconnecting…", paused: "paused", refused: "not live"};
 const WORDS = {
 	title: "handrail fleet", label: "Key of the service", wrong: "That is no key of this service.",
@@ -35,7 +35,7 @@ function createConsole(me, leave) {
 		listing = false;
 	}
 
-	// Says why a list could not be read, and nothing more once it could: what failed of somebody's doing stays.
+	// Shows why a list could not be read, and clears that note once it could. The note of a failed action stays.
 	function listed(e) {
 		if (e || listing)
 			say(e);
@@ -99,7 +99,7 @@ function createConsole(me, leave) {
 			state.title = why || "";
 			element.dataset.stream = s;
 			if (s === "live")
-				soon(); // what happened while there was none
+				soon(); // events were missed while there was no stream
 		});
 
 	return {

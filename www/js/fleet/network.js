@@ -1,4 +1,4 @@
-// Connections of a sandbox that the rules of its network refused, newest first, each target once.
+// Lists the connections that the rules of a sandbox's network refused, newest first, each target once.
 import {clock, foreign, h, plain} from "../dom.js";
 
 const MOST = 50;

@@ -1,4 +1,4 @@
-// Pools: how many wait in each; set, and ended.
+// Lists the pools with the number of waiting sandboxes, sets pools and ends them.
 import {foreign, h, plain} from "../dom.js";
 import {createConfirm} from "../confirm.js";
 import {createTable, numbers} from "./table.js";
@@ -13,7 +13,7 @@ export function createPools({api, operates}, say) {
 		h("label", {for: "pool-name"}, "Name"), name, h("label", {for: "pool-size"}, "Size"), size,
 		h("label", {for: "pool-image"}, "Image"), image, h("button", {type: "submit"}, "Set"));
 
-	// What is there by then, but for the one of that name, and this in its place. The service takes all at once.
+	// Sends the present list with a new pool in the place of the one of that name. The service takes the whole list at once.
 	async function put(which, one) {
 		try {
 			say(null);
@@ -29,7 +29,7 @@ export function createPools({api, operates}, say) {
 		}
 	}
 
-	// Without an image one that is there keeps what it is made from.
+	// An existing pool keeps its request if no image is given.
 	function set() {
 		return put(name.value, (was) => ({name: name.value, size: Number(size.value),
 			request: image.value || !was ? image.value ? {image: image.value} : {} : was.request}));

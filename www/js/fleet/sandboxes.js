@@ -12,7 +12,7 @@ const LOSES = {stop: " Its processes end and its files are deleted."};
 const MEASURED = 100, MEASURE_MS = 5000; // maximum sandboxes that are asked for their use, and the shortest time between
 const TICK_MS = 1000, ASK_TICKS = 15; // the list is asked for each 15 s: the use of a sandbox is no event
 
-// An address that the service made; nothing but http leads anywhere.
+// Returns an address that the service made, if it is one of http or https.
 function link(url) {
 	let to;
 
@@ -42,7 +42,7 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 	const details = h("section", {class: "details", "aria-label": "Sandbox", tabindex: "-1", hidden: true});
 	const confirm = createConfirm();
 	const keys = new Map(); // names, by number
-	const uses = new Map(); // of running sandboxes: the last use, and the cells that show it
+	const uses = new Map(); // the running sandboxes: the last use, and the cells that show it
 	let measuring = false;
 	let isDrained = false, seen = null, timer = 0, ticks = 0;
 
@@ -58,7 +58,7 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 		}
 	}
 
-	// In a window that knows nothing of this one.
+	// Opens the sandbox's page in a window that has no access to this one.
 	async function openPage(id, view) {
 		try {
 			say(null);
@@ -93,7 +93,7 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 		}
 	}
 
-	// A cell whose time goes on.
+	// Returns a cell whose time counts up.
 	function since(seconds) {
 		const cell = h("td", {class: "number"});
 
@@ -121,7 +121,7 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 		u.cells[1].textContent = u.last ? bytes(u.last.memory_bytes) : "";
 	}
 
-	// The two cells of a sandbox. One that does not run is not asked, and shows nothing.
+	// Returns the two cells of a sandbox. They stay empty, and cause no request, unless the sandbox runs.
 	function useOf(s) {
 		const cells = [h("td", {class: "number"}), h("td", {class: "number"})];
 
@@ -134,7 +134,7 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 		return cells;
 	}
 
-	// Asks one after another, so that slow ones are no load.
+	// Asks one sandbox after another, so that slow ones are no load.
 	async function measure(ids) {
 		if (measuring)
 			return;
@@ -180,7 +180,7 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 		return [h("h3", {}, title), element];
 	}
 
-	// The rules of its network, and what they refused; null if it has none.
+	// Returns the rules of the sandbox's network with the connections that they refused; null if there are no rules.
 	async function askNetwork(s) {
 		if (s.state !== "running" && s.state !== "paused")
 			return null;
@@ -199,7 +199,7 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 		}
 	}
 
-	// Its page, its log as far as its key's owner asks, its network, and its events.
+	// Shows a sandbox: its page, its log if the owner of its key asks, its network, and its events.
 	async function look(s, focus) {
 		const id = s.runtime_id, own = !admin || s.key === key, gone = s.state === "gone";
 

@@ -1,10 +1,10 @@
-// A table whose rows are made anew from what the service says; the focus stays where it was.
+// Makes a table whose rows are replaced by each answer of the service; the focus stays where it was.
 import {h} from "../dom.js";
 
-// A column of numbers; `says` is its tooltip.
+// Returns a column of numbers; `says` is its tooltip.
 export const numbers = (title, says) => ({title, says, number: true});
 
-// columns: each a title, or an object as of numbers().
+// columns: each is a title, or an object that numbers() returned.
 export function createTable(caption, columns, none) {
 	const body = h("tbody"), empty = h("p", {class: "note", hidden: true}, none);
 	const table = h("table", {}, h("caption", {}, caption),
