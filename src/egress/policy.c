@@ -159,8 +159,7 @@ by_rules(const struct egress_policy *p, const struct policy_node *n, int port,
 	return rule;
 }
 
-/* Stores in *ret the entry that is about the name, but not about the port; or about the names below
- * it. */
+/* Puts into *ret the entry about the name but not the port, or about the names below it. */
 static void
 name_near(const struct egress_policy *p, const char *name, int port, struct egress_decision *ret)
 {
@@ -395,8 +394,7 @@ matches(const char *pattern, const char *text)
 	return pattern[strspn(pattern, "*")] == '\0';
 }
 
-/* Returns true if the rule is about the request. A rule that denies also looks at the decoded path,
- * which the server may do, too. */
+/* Judges the decoded path, too, if the rule denies: the server may decode it. */
 static bool
 rule_matches(
     const struct policy_rule *rule, const char *method, const char *path, const char *decoded)
