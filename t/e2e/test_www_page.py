@@ -88,6 +88,20 @@ def shell_view():
         equal(complaints(w), [])
 
 
+def key_in_the_address():
+    """An address with the key signs in, and the page keeps the key nowhere; a wrong key leads to the sign-in."""
+    need_browser()
+    with Keyed() as s, Window() as w:
+        w.open(s.page() + "#key=wrong")
+        w.until("asks", "return document.querySelector('.note.bad')?.textContent.includes('not valid')")
+        w.open("about:blank")  # another part after "#" alone loads no page
+        w.open(s.page() + "#key=" + KEY)
+        live(w)
+        equal([w.js("return location.href"), KEY in w.js(
+            "return JSON.stringify(localStorage) + document.documentElement.outerHTML")], [s.page(), False])
+        equal(complaints(w), [])
+
+
 def the_whole_screen(w, mark):
     """All lines that the terminal has, up to the mark, in one text."""
     screen_has(w, mark)
@@ -1150,11 +1164,9 @@ def screenshot():
 
 
 BY_HAND = [much_output, idle_for_a_minute, screenshot]
-TESTS = [shell_view, cut_and_healed, nothing_is_believed, every_view_believes_nothing, parts_by_themselves,
-         from_elsewhere,
-         behind_tls_and_a_path, other_views, files_tree, files_view, files_changed, shells_and_log, own_shell,
-         notebook_cells, refused_connections,
-         viewer_without_rights]
+TESTS = [shell_view, key_in_the_address, cut_and_healed, nothing_is_believed, every_view_believes_nothing,
+         parts_by_themselves, from_elsewhere, behind_tls_and_a_path, other_views, files_tree, files_view, files_changed,
+         shells_and_log, own_shell, notebook_cells, refused_connections, viewer_without_rights]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS + [t for t in BY_HAND if t.__name__ in sys.argv[1:]]))

@@ -140,9 +140,10 @@ function open(me) {
 	page.start();
 }
 
-// Signs in with the key that a fleet's console puts after "#", which no browser sends. It works once, and is not kept.
+// Signs in with the key after "#", which no browser sends: the session key, or one of a fleet's console, which works once.
+// The page keeps neither.
 async function arrive() {
-	const key = /^#key=([0-9a-f]{64})(?:&view=([a-z]+))?$/.exec(location.hash);
+	const key = /^#key=([\w-]+)(?:&view=([a-z]+))?$/.exec(location.hash);
 
 	if (!key)
 		return api.me();
