@@ -63,9 +63,9 @@ export function createFiles({api, rights, confirm}) {
 	const pick = h("input", {type: "file", multiple: true, "aria-label": "Files to upload", disabled: true});
 	const to = foreign("", {class: "mono"});
 	const tree = createTree("Files", {read, choose: look, moved, failed: (node, e) => say(e.message)});
-	const button = (title, act) => h("button", {type: "button", disabled: true, onclick: () => void act(chosen)}, title);
+	const button = (title, act) => h("button", {type: "button", disabled: true, onclick: () => { acting = act(chosen); }}, title);
 	const rename = button("Rename", move), remove = button("Delete", erase), fresh = button("New file", make);
-	let dir = null, here = null, turn = 0, chosen = null, editor = null, shown = null; // shown: path of the file in the viewer
+	let acting = Promise.resolve(), dir = null, here = null, turn = 0, chosen = null, editor = null, shown = null; // shown: path of the file in the viewer
 
 	function say(text) {
 		note.textContent = plain(text, 500);
@@ -161,8 +161,12 @@ export function createFiles({api, rights, confirm}) {
 			} catch (e) {
 				said = e.message;
 			}
-			say(stays() ? said : name + (mine.path === null ? " was deleted before its text was saved."
-				: " was renamed to " + nameOf(mine.path) + " before its text was saved: save it again."));
+			if (!stays()) {
+				await acting; // its note comes first
+				said = name + (mine.path === null ? " was deleted before its text was saved."
+					: " was renamed to " + nameOf(mine.path) + " before its text was saved: save it again.");
+			}
+			say(said);
 		}
 
 		turn++; // a file that is still being read does not take the editor's place
