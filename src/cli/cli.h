@@ -12,6 +12,7 @@
 /* the exit statuses other than those of commands */
 enum { CLI_OK, CLI_ERROR, CLI_USAGE, CLI_NOT_FOUND, CLI_TIMEOUT, CLI_DISCONNECTED };
 #define CLI_COMMAND_TIMEOUT 124 /* as the status of timeout(1) */
+#define CLI_NO_PROGRAM 127      /* a shell's status if it finds no program */
 
 struct hr_buf;
 struct hr_strv;
@@ -108,6 +109,8 @@ int cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Prints a note on stderr. */
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* Returns true if the command has a record of a sandbox of that name. */
+bool cli_is_recorded(const struct cli *c, const char *name);
 /* Returns the options with which every sandbox is opened; its messages are printed as notes. */
 struct hr_sandbox_options cli_sandbox(struct cli *c, const char *sid);
 /* Returns CLI_OK, or CLI_USAGE after it has reported that no back-end has the configured name. */

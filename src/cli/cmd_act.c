@@ -204,7 +204,11 @@ run(struct cli *c, const struct cli_args *a)
 	if (r != CLI_OK)
 		return r;
 	s = cli_attach(c, &r);
-	return s != NULL ? cli_live_run(c, s, action, timeout > 0) : r;
+	r = s != NULL ? cli_live_run(c, s, action, timeout > 0) : r;
+	if (r == CLI_NO_PROGRAM && a->argc > 1 && cli_is_recorded(c, a->argv[0]))
+		cli_say(
+		    "\"%s\" is a sandbox: \"handrail exec %s COMMAND\"", a->argv[0], a->argv[0]);
+	return r;
 }
 
 const struct cli_command cli_run = {"run", NULL, "COMMAND [ARGUMENT]...",

@@ -20,7 +20,6 @@
 #include "proto/json.h"
 
 #define TOP_S 2
-#define NO_PROGRAM 127 /* exit status for a program that was not found, as in a shell */
 
 static const struct cli_option logs_options[] = {
     {'f', "follow", NULL, "keep printing new lines"},
@@ -72,7 +71,7 @@ logs(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 const struct cli_command cli_logs = {"logs", NULL, "[NAME]",
     "Print the log of the sandbox's server.", logs_options, 0, 0, CLI_NAME, NULL, logs};
 
-/* Prints "resources.memory.rss  123": names of nested members joined by dots. */
+/* Prints "resources.memory.rss  12.3 MiB": names of nested members joined by dots. */
 static void
 put_values(struct hr_buf *b, const char *prefix, struct json_object *o)
 {
@@ -93,6 +92,9 @@ put_values(struct hr_buf *b, const char *prefix, struct json_object *o)
 		text = v != NULL ? json_object_get_string(v) : "-";
 		if (json_object_is_type(v, json_type_double))
 			hr_buf_addf(b, "%.1f", json_object_get_double(v));
+		else if (json_object_is_type(v, json_type_int) &&
+			 json_object_get_int64(v) >= 1 << 20)
+			hr_buf_addf(b, "%.1f MiB", (double)json_object_get_int64(v) / (1 << 20));
 		else
 			hr_quote_text(b, text, strlen(text));
 		hr_buf_addc(b, '\n');
@@ -190,7 +192,7 @@ sh(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	static const char *const shell[] = {"bash", NULL};
 	int r = cli_on_terminal(s, a->argc > 0 ? (const char *const *)a->argv : shell);
 
-	if (r == NO_PROGRAM && c->word != NULL && c->word != c->name)
+	if (r == CLI_NO_PROGRAM && c->word != NULL && c->word != c->name)
 		cli_say("there is no sandbox \"%s\" either; \"handrail ps\" lists the sandboxes",
 		    c->word);
 	return r;

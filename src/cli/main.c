@@ -92,8 +92,8 @@ cli_environment(const struct cli_args *a, struct hr_strv *env)
 	return env->failed ? cli_no_memory() : CLI_OK;
 }
 
-static bool
-is_recorded(const struct cli *c, const char *name)
+bool
+cli_is_recorded(const struct cli *c, const char *name)
 {
 	HR_CLEAN(hr_record_done) struct hr_record rec = {0};
 
@@ -112,7 +112,7 @@ hint(const struct cli *c, struct hr_err *err)
 	    other ? " " : "", other ? c->name : "");
 	if (c->word == NULL || c->word == c->name || n >= sizeof(err->msg))
 		return;
-	if (is_recorded(c, c->word))
+	if (cli_is_recorded(c, c->word))
 		(void)snprintf(err->msg + n, sizeof(err->msg) - n,
 		    "; \"%s\" is a sandbox: \"handrail exec %s COMMAND\"", c->word, c->word);
 }
@@ -157,7 +157,7 @@ cli_attach(struct cli *c, int *ret_status)
 		hint(c, &err);
 	*ret_status = cli_fail(&err);
 	hr_sandbox_free(s);
-	if (c->word == c->name && !is_recorded(c, c->name))
+	if (c->word == c->name && !cli_is_recorded(c, c->name))
 		cli_say(
 		    "\"%s\" was read as the sandbox's name, which comes first; -n default chooses "
 		    "the default sandbox",
@@ -444,7 +444,7 @@ take_name(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 		c->name = word;
 		shift(a);
 	} else if (cmd->form == CLI_EXEC || cmd->form == CLI_FIRST ||
-		   (cmd->form == CLI_SH && is_recorded(c, word))) {
+		   (cmd->form == CLI_SH && cli_is_recorded(c, word))) {
 		if (!hr_sid_valid(word))
 			return cli_no_name(word);
 		c->name = c->word = word;

@@ -29,6 +29,7 @@ static const struct {
     {"set", "\"handrail config\" prints the settings; --set KEY=VALUE of each command is for that "
 	    "one, config.toml for all"},
     {"snapshot", "a sandbox makes no image; \"handrail stop\" keeps one as it is"},
+    {"fork", "no copy of a sandbox is made: start another one and copy files into it"},
     {"wait", "\"handrail attach\" waits for the end of the command that runs"},
     {"cat", "\"handrail read PATH\" prints a file"},
     {"create", MAKES},
@@ -74,6 +75,10 @@ static const struct {
     {"up", "-v", "use --set sandbox.volumes=HERE:THERE:rw"},
     {"up", "--volume", "use --set sandbox.volumes=HERE:THERE:rw"},
     {"up", "--mount", "use --set sandbox.volumes=HERE:THERE:rw"},
+    {"up", "-m", "use --set sandbox.limits.mem_limit=2g"},
+    {"up", "--memory", "use --set sandbox.limits.mem_limit=2g"},
+    {"up", "--cpus", "use --set sandbox.limits.cpu_quota=100000, which is one processor"},
+    {"up", "--gpus", "use --set sandbox.enable_gpu=true, with -r docker"},
     {"run", "-d", "end the command with &, or give up waiting by -t SECONDS"},
     {"run", "--detach", "end the command with &, or give up waiting by -t SECONDS"},
     {"run", "--workdir", "use --cwd DIR"},

@@ -141,7 +141,8 @@ def words_of_docker():
             equal(p.stdout.readline() != "", True, "an option behind the name")
             p.kill()
             p.communicate()
-        equal(h.ok("stats", "box").splitlines()[0].split()[0], "uptime")
+        shown = dict(line.split(None, 1) for line in h.ok("stats", "box").splitlines())
+        equal(["uptime" in shown, shown["resources.memory.rss"].endswith(" MiB")], [True, True], shown)
         h.fails(1, "cannot be stopped and continued", "stop", "box")
         for words in (("rm",), ("rm", "-f"), ("rm", "-q")):
             h.fails(2, "name the sandbox to end", *words)
