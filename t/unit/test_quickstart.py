@@ -143,7 +143,7 @@ def next_words(c, port):
     return ["  http://127.0.0.1:%d/handrail/  # its key: handrail url -n quickstart --json" % port,
             "  export PATH=%s/build/root/bin:$PATH" % c.top,
             "  handrail run -n quickstart 'echo \"Hello from $(whoami) in $PWD\"'",
-            "  handrail ps                  # doc/tutorial.md goes on from here",
+            "  handrail ps                  # doc/tutorial.md continues from here",
             '  ./quickstart stop            # ends it, as "handrail rm quickstart" does']
 
 
