@@ -13,7 +13,7 @@ from . import process
 from .tap import equal
 
 BUILD = os.path.abspath(os.environ.get("HANDRAIL_BUILDDIR") or os.getcwd())
-SRC = os.environ.get("abs_top_srcdir") or os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
+SRC = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 PATIENCE = float(os.environ.get("E2E_PATIENCE", "60"))
 
 
