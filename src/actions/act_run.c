@@ -112,7 +112,7 @@ static_open(const struct hr_action_env *env, const struct hr_event *ev, struct h
 }
 
 static const char lost_text[] =
-    "The command was begun, but its result is lost: the processes that had it were killed. It is "
+    "The command was started, but its result is lost: the processes that had it were killed. It is "
     "not run a second time.";
 
 static int

@@ -25,7 +25,7 @@ forget_old(struct hr_fleet *f)
 
 	if (f->set.keep_ended_s > 0 && f->store->ops->forget != NULL &&
 	    f->store->ops->forget(f->store, (int64_t)time(NULL) - f->set.keep_ended_s, &err) != 0)
-		hr_log(HR_LOG_ERROR, "those that ended long ago: %s", err.msg);
+		hr_log(HR_LOG_ERROR, "cannot delete old sandboxes from the store: %s", err.msg);
 }
 
 int

@@ -108,7 +108,7 @@ check_alive(struct recovery *rec, const struct hr_fleet_row *row, struct hr_err 
 		hr_log(HR_LOG_ERROR, "sandbox %s: its state is unknown: %.400s", row->id, why.msg);
 		return hr_fleet_add_job(rec->f, HR_JOB_LOOK, row->id, err);
 	}
-	return compare_states(rec->f, row, state, "ended while nobody served the fleet", err);
+	return compare_states(rec->f, row, state, "ended while no service ran", err);
 }
 
 bool

@@ -24,7 +24,7 @@ static const char *const versions[] = {"2025-03-26", "2025-06-18", "2025-11-25",
 
 static const char instructions[] =
     "A Linux sandbox with shells that last: directory, variables and background jobs stay from one "
-    "run to the next. run never blocks for long: what takes longer than wait_s goes on, and the "
+    "run to the next. run never blocks for long: what takes longer than wait_s continues, and the "
     "answer has a handle; call wait with it, never run the same command again. Files are changed "
     "with edit and write, found with glob and grep.";
 

@@ -85,8 +85,8 @@ show_text(struct hr_mcp_call *c, const struct hr_plaintext *t)
 	}
 	put = hr_mcp_put_lines(&c->text, t, first, (size_t)last, TEXT_SHOWN);
 	if (put < lines && put < (size_t)last)
-		hr_mcp_say(c, "[%zu of %zu lines: go on with first=%zu]\n", put - first + 1, lines,
-		    put + 1);
+		hr_mcp_say(c, "[%zu of %zu lines: continue with first=%zu]\n", put - first + 1,
+		    lines, put + 1);
 	if (put == lines)
 		say_form(c, t);
 }

@@ -31,7 +31,7 @@ static const struct hr_mcp_param run_params[] = {
 	"Name of the shell, made if it is not there; left out: the default one. One command at a "
 	"time runs in each."},
     {"wait_s", HR_MCP_NUM, false,
-	"Seconds to wait for the end; 25 if left out, 0 to 300. The command goes on afterwards."},
+	"Seconds to wait for the end; 25 if left out, 0 to 300. The command continues afterwards."},
     {"cwd", HR_MCP_STR, false, "Directory to change to first; the shell stays there."},
     {"env", HR_MCP_MAP, false, "Variables to export first; they stay in the shell."},
     {"key", HR_MCP_STR, false,
@@ -269,7 +269,7 @@ call_run(struct hr_mcp_call *c)
 	HR_BUF(text, HR_MCP_BODY_MAX + (1u << 20));
 
 	if (is_blank(command)) {
-		hr_mcp_fail(c, "The command is empty. To go on with one that runs, call wait.");
+		hr_mcp_fail(c, "The command is empty. To wait for a running one, call wait.");
 		return;
 	}
 	if (compose(c, command, &text) && find_shell(c, &c->wait))
@@ -281,7 +281,8 @@ const struct hr_mcp_tool hr_mcp_run = {.name = "run",
     .help =
 	"Runs bash in a shell that lasts: directory, variables and jobs stay. Returns output and "
 	"exit "
-	"code. A command that takes longer than wait_s goes on, and the answer has a handle: call "
+	"code. A command that takes longer than wait_s continues, and the answer has a handle: "
+	"call "
 	"wait with it. Never send a command again because it takes long.",
     .destroys = true,
     .open_world = true,

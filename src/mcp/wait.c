@@ -248,7 +248,8 @@ put_running(struct hr_mcp_call *c, struct hr_span output, const char *handle, co
 	hr_buf_add(&c->text, output.p, output.len);
 	end_line(&c->text);
 	hr_mcp_say(c,
-	    "[%s; handle \"%s\". Call wait with it to go on, input to type, interrupt to stop it; "
+	    "[%s; handle \"%s\". Call wait with it to continue, input to type, interrupt to stop "
+	    "it; "
 	    "do "
 	    "not run the command again]",
 	    why, handle);
@@ -270,7 +271,7 @@ hr_mcp_look(struct hr_mcp_call *c, const struct hr_shell_place *place, const str
 			hr_mcp_fail(c, "The shell of that handle has ended.");
 		else
 			hr_mcp_fail(c,
-			    "Not now (%s). The command goes on: call wait with the same "
+			    "Not now (%s). The command continues: call wait with the same "
 			    "handle again.",
 			    err.msg);
 		return false;
@@ -282,7 +283,7 @@ hr_mcp_look(struct hr_mcp_call *c, const struct hr_shell_place *place, const str
 		ret->key = ret->text = (struct hr_span){"", 0};
 	} else {
 		hr_mcp_fail(c, "Nothing is known of that command any more: the shell has run 64 "
-			       "others since, or the sandbox was started anew.");
+			       "others since, or the sandbox was restarted.");
 	}
 	return found;
 }
@@ -319,7 +320,7 @@ put_state(struct hr_mcp_call *c, const struct hr_shell_place *place, const char 
 	over = s.end != HR_COMMAND_RUNNING;
 	if (hr_mcp_put_output(place, &c->wait, s.log_end, over, &out, &err) < 0 ||
 	    hr_buf_check(&out, &err) < 0) {
-		hr_mcp_fail(c, "The output cannot be had now (%s). Call wait again.", err.msg);
+		hr_mcp_fail(c, "The output is not available now (%s). Call wait again.", err.msg);
 		return;
 	}
 	(void)hr_shell_returned(
@@ -466,7 +467,8 @@ hr_mcp_wait_now(struct hr_mcp_call *c, struct hr_sink *sink)
 static const struct hr_mcp_param wait_params[] = {
     {"handle", HR_MCP_STR, true, "Of the last answer to run or wait."},
     {"after", HR_MCP_INT, false,
-	"Byte offset of the output to go on at, as an answer names it; left out: where the handle "
+	"Byte offset of the output to continue at, as an answer names it; left out: where the "
+	"handle "
 	"ended."},
     {"wait_s", HR_MCP_NUM, false, "Seconds to wait for the end at most; 25 if left out, 0 to 300."},
     {NULL, HR_MCP_STR, false, NULL},
@@ -487,7 +489,7 @@ call_wait(struct hr_mcp_call *c)
 }
 
 const struct hr_mcp_tool hr_mcp_wait = {.name = "wait",
-    .title = "Go on with a command",
+    .title = "Continue with a command",
     .help =
 	"Waits for a command that run started, and returns what it printed since the handle's last "
 	"answer. If it still runs, the answer has a new handle: use that one next. Asking twice "

@@ -47,7 +47,7 @@ hr_answer_reason(int status)
 }
 
 const char hr_answer_unknown[] =
-    "The action was begun, but what came of it is not known: the process that did it was killed. "
+    "The action was started, but its result is not known: the process that did it was killed. "
     "It is not done a second time.";
 
 void

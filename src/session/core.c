@@ -21,7 +21,7 @@
 
 /* only a parent learns a process's exit status */
 #define HOW_EXITED_SOMEHOW                                                                         \
-	"The shell, whose first keeper had been killed, exited, with a status that nobody knows,"
+	"The shell, whose first keeper had been killed, exited, with an unknown status,"
 
 struct hr_core *
 hr_core_new(const struct hr_core_config *config, const struct hr_core_ops *ops, void *arg,

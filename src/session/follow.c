@@ -346,7 +346,7 @@ follow_press(struct hr_keeper *k, const struct hr_press_request *r)
 	case HR_PRESS_SIZE:
 		/* readline, while it has the terminal, would redraw the command. */
 		if (!hr_core_running(k->core) || hr_core_edits(k->core))
-			return "the command has not begun yet";
+			return "the command has not started yet";
 		k->resized = true;
 		hr_shellproc_resize(&k->shell, (unsigned)r->rows, (unsigned)r->columns);
 		return NULL;

@@ -51,7 +51,7 @@ send_readiness(struct hr_keeper *k, const char *text)
 	if (fd < 0)
 		return;
 	if (hr_fd_write_full(fd, text, strlen(text), NULL) < 0)
-		hr_log(HR_LOG_WARNING, "nobody reads the readiness line");
+		hr_log(HR_LOG_WARNING, "the readiness line has no reader");
 	(void)close(fd);
 	k->notify_fd = -1;
 }

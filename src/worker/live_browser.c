@@ -84,7 +84,7 @@ next(struct watching *v, struct hr_err *err)
 	if (r <= 0)
 		return r;
 	if (type == HR_FRAME_REFUSED && hr_frame_get_answer(payload, len, &a, err) == 0)
-		return hr_err_set(err, HR_E_NOTFOUND, "the browser cannot be had: %.*s",
+		return hr_err_set(err, HR_E_NOTFOUND, "the browser is not available: %.*s",
 		    (int)(a.reason.len < 150 ? a.reason.len : 150), a.reason.p);
 	if (type != HR_FRAME_ANSWER)
 		return hr_err_set(

@@ -20,7 +20,7 @@
 #include "worker/page.h"
 #include "worker/worker.h"
 
-_Static_assert((int)HR_WORKER_HIDDEN == (int)HR_REACH_HIDDEN, "as many as can be told");
+_Static_assert((int)HR_WORKER_HIDDEN == (int)HR_REACH_HIDDEN, "both have one number");
 
 enum worker_fd { CHANNEL_FD = 3, BOARD_FD = 4 };
 

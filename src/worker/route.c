@@ -280,7 +280,7 @@ route(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 		if (r->viewer)
 			hr_answer_header(ret, "Allow", found->method);
 	} else if (is_foreign(w, r, found)) {
-		hr_answer_detail(ret, 403, "This origin may not come in");
+		hr_answer_detail(ret, 403, "This origin is not allowed");
 	} else {
 		hr_worker_stage(w, HR_STAGE_RUNNING); /* a body read sets READING again */
 		handle(w, r, found->handle, ret);

@@ -565,7 +565,7 @@ def changes_that_are_no_actions():
     it is answered."""
     need_root()  # the workers are not to be traced by others
     need("strace")
-    unknown = "The action was begun, but what came of it is not known"
+    unknown = "The action was started, but its result is not known"
     with Server(settings=ONE_WORKER_EACH) as s, concurrent.futures.ThreadPoolExecutor() as threads:
         def post(what, **body):
             return s.request("POST", "/handrail/v1/" + what, json.dumps(body))

@@ -307,7 +307,7 @@ def its_end():
         a = s.action("exit 3")
         known = a.json()["extras"]["metadata"]["exit_code"]
         equal((known in (3, -1), "restarted in /usr" in suffix(a)), (True, True), a.json())
-        equal("with a status that nobody knows" in suffix(a), known == -1)
+        equal("with an unknown status" in suffix(a), known == -1)
         equal(s.run("echo $E $PWD"), "kept /usr")
         kill(s)
         a = s.action("kill -9 $$")

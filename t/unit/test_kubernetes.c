@@ -515,9 +515,9 @@ static const struct {
     {WAITS("ContainerCreating", ""), HR_KUBE_COMING, ""},
     {WAITS("ErrImagePull", "connection refused"), HR_KUBE_COMING, ""},
     {WAITS("ErrImagePull", "manifest unknown: not found"), HR_KUBE_FAILED,
-	"its image i:1 cannot be had (ErrImagePull): manifest unknown: not found"},
+	"its image i:1 is not available (ErrImagePull): manifest unknown: not found"},
     {WAITS("ImagePullBackOff", "back\\noff"), HR_KUBE_FAILED,
-	"its image i:1 cannot be had (ImagePullBackOff): back\\x0aoff"},
+	"its image i:1 is not available (ImagePullBackOff): back\\x0aoff"},
     {WAITS("CreateContainerConfigError", "secret \\\"s\\\" not found"), HR_KUBE_FAILED,
 	"its container cannot be started (CreateContainerConfigError): secret \"s\" not found"},
     {POD("Pending", ",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\",\"reason\":"

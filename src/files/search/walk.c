@@ -272,8 +272,8 @@ hr_search_walk(const struct hr_search *s, hr_search_fn *fn, void *arg, struct hr
 		return hr_err_sys(err, errno, "%s", s->top);
 	if (hr_whole_is_kernels(fd)) {
 		hr_fd_close(&fd);
-		return hr_err_set(
-		    err, HR_E_INVAL, "%s is a file system of the kernel, not of files", s->top);
+		return hr_err_set(err, HR_E_INVAL,
+		    "%s is a file system of the kernel and is not searched", s->top);
 	}
 	if (!s->ignored)
 		hr_ignore_find(&w.above, fd, s);

@@ -407,7 +407,7 @@ handle_call(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 	if (find_key(api, text, &k) != 1)
 		(void)hr_fleet_say(a, 403, "the key of this sign-in is not valid any more");
 	else if (s->rights != HR_PAGE_ACT && strcmp(q->method, "GET") != 0)
-		(void)hr_fleet_say(a, 403, "this sign-in looks on only");
+		(void)hr_fleet_say(a, 403, "this sign-in may only watch");
 	else if (is_call(q, q->method, "api/metrics") && (k.scopes & HR_SCOPE_ADMIN) == 0)
 		(void)hr_fleet_say(a, 403, "this key is not for that");
 	else if (is_call(q, "GET", "me"))

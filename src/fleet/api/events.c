@@ -85,9 +85,9 @@ choose(struct hr_fleet_call *c, struct choice *ret)
 	/* a browser that reconnects names its last event in the header */
 	if (read_number(is_after, &ret->after) != 0 ||
 	    read_number(c->q->last_event_id, &ret->after) != 0)
-		return hr_fleet_say(c->a, 400, "after and Last-Event-ID are the id of an event");
+		return hr_fleet_say(c->a, 400, "after and Last-Event-ID must be ids of events");
 	if (read_number(is_limit, &ret->limit) != 0 || ret->limit < 1 || ret->limit > PAGE_MAX)
-		return hr_fleet_say(c->a, 400, "limit is a number from 1 to 1000");
+		return hr_fleet_say(c->a, 400, "limit must be a number from 1 to 1000");
 	if (strlen(is_id) >= sizeof(ret->id))
 		return hr_fleet_say(c->a, 404, "Runtime not found");
 	if (ret->of == 0 && (c->key.scopes & HR_SCOPE_ADMIN) == 0)

@@ -151,7 +151,7 @@ arrived(struct json_object *o, const char *state, const char *wanted, struct hr_
 	if (strcmp(state, "error") == 0 || strcmp(state, "build_failed") == 0)
 		return hr_err_set(err, HR_E_RUNTIME,
 		    WHO ": the sandbox failed, state %s: error reason: %.300s", state,
-		    hr_json_text_or(o, "errorReason", "none is told"));
+		    hr_json_text_or(o, "errorReason", "none was reported"));
 	if (strcmp(state, "destroyed") == 0 || strcmp(state, "destroying") == 0)
 		return hr_err_set(err, HR_E_DISCONNECTED, WHO ": the sandbox is %s", state);
 	return 0;

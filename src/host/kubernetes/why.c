@@ -80,7 +80,7 @@ waiting(struct hr_kube_why *ret, struct json_object *container, struct json_obje
 	if (one_of(reason, image) || (strcmp(reason, "ErrImagePull") == 0 && final)) {
 		ret->progress = HR_KUBE_FAILED;
 		(void)snprintf(ret->text, sizeof(ret->text),
-		    "its image %.160s cannot be had (%s): %s",
+		    "its image %.160s is not available (%s): %s",
 		    words(name, hr_json_text_or(container, "image", "")), reason,
 		    words(text, message));
 	} else if (one_of(reason, start)) {

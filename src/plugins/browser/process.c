@@ -148,7 +148,7 @@ br_flush(struct browser *b)
 	if (b->gone || b->out.len == 0)
 		return;
 	if (b->out.fail != HR_OK) {
-		fail(b, "out of memory for what Chromium is told");
+		fail(b, "out of memory for messages to Chromium");
 		return;
 	}
 	if (b->writing == NULL)

@@ -464,7 +464,7 @@ make_journal(const char *path, struct hr_err *err)
 	if (hr_path_mkdirs_own(path, 0700, NULL, err) < 0)
 		return -1;
 	if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
-		return hr_err_set(err, HR_E_INVAL, "%s is no directory of ours", path);
+		return hr_err_set(err, HR_E_INVAL, "%s must be a directory of this account", path);
 	if (chmod(path, 0700) != 0)
 		return hr_err_sys(err, errno, "%s: mode", path);
 	return 0;

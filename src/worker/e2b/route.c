@@ -235,7 +235,7 @@ hr_handle_e2b(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	if (!hr_auth_passes(&w->auth, r->session_key))
 		hr_answer_detail(ret, 403, "Invalid API Key");
 	else if (w->auth.head.count == 0 && !hr_request_from_here(r))
-		hr_answer_detail(ret, 403, "This origin may not come in");
+		hr_answer_detail(ret, 403, "This origin is not allowed");
 	else if (strlen(hr_buf_str(r->path)) != r->path->len)
 		hr_e2b_plain(&c, 404, "404 page not found");
 	else if (hr_e2b_setup_read(&setup, w->run_dir, &err) < 0)

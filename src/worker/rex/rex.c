@@ -209,7 +209,7 @@ hr_handle_rex(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 		hr_answer_detail(ret, r->rex_key[0] == '\0' ? 403 : 401,
 		    r->rex_key[0] == '\0' ? "Not authenticated" : "Invalid API Key");
 	else if (!hr_request_from_here(r))
-		hr_answer_detail(ret, 403, "This origin may not come in");
+		hr_answer_detail(ret, 403, "This origin is not allowed");
 	else if (i == n)
 		hr_answer_detail(ret, 404, "Not Found");
 	else if (strcmp(routes[i].method, r->method) != 0)

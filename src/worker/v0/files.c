@@ -95,7 +95,7 @@ hr_handle_files(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret
 	if (path.fail != HR_OK || after.fail != HR_OK)
 		hr_answer_generic(ret);
 	else if (limit == 0)
-		hr_answer_detail(ret, 400, "limit is a number from 1 to 1000");
+		hr_answer_detail(ret, 400, "limit must be a number from 1 to 1000");
 	else if (hr_buf_str(&path)[0] != '/')
 		hr_answer_detail(ret, 400, "path has to be absolute");
 	else if (strlen(hr_buf_str(&path)) != path.len || strlen(hr_buf_str(&after)) != after.len)

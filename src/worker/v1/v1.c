@@ -298,7 +298,7 @@ hr_handle_v1(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	if ((i == n || !routes[i].open) && !hr_auth_passes(&w->auth, r->session_key))
 		hr_answer_detail(ret, 401, "Unauthorized");
 	else if (!hr_request_from_here(r))
-		hr_answer_detail(ret, 403, "This origin may not come in");
+		hr_answer_detail(ret, 403, "This origin is not allowed");
 	else if (i == n)
 		hr_answer_detail(ret, 404, "Not Found");
 	else if (strcmp(routes[i].method, r->method) != 0)
