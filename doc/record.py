@@ -18,9 +18,9 @@ import sys
 import tempfile
 
 COLUMNS = 92
-# what is typed, what it must print
+# the typed command, and a pattern that its output must match
 TYPED = (
-    ("handrail up -r local", r"default http://127\.0\.0\.1:\d+"),
+    ("handrail up -r box", r"^default unix:"),
     ("handrail run 'cd /tmp && NAME=reader'", r"^$"),
     ("handrail run 'echo \"Hello $NAME, from $PWD\"'", r"^Hello reader, from /tmp$"),
     ("# kill -9 of nginx, all workers and the shell's keeper, while a command runs:", r"^$"),
@@ -29,11 +29,11 @@ TYPED = (
     ("wait", r"^reader is still here$"),
     ("handrail rm default", r"^$"),
 )
-HIDDEN = ((r"^\[1\] \d+", "[1] 4242"), (r"127\.0\.0\.1:\d+", "127.0.0.1:34567"), (r"\x1b\[[0-9;?]*[A-Za-z]|\r", ""))
+HIDDEN = ((r"^\[1\] \d+", "[1] 4242"), (r"unix:\S+", "unix:/home/reader/.../http.sock"), (r"\x1b\[[0-9;?]*[A-Za-z]|\r", ""))
 
 
 def until(fd, mark):
-    """What is printed up to the mark."""
+    """Returns what is printed before the mark."""
     text = b""
     while mark not in text:
         if not select.select([fd], [], [], 60)[0]:

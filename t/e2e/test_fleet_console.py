@@ -442,6 +442,7 @@ def screenshot():
         w.until("the stream is there", "return document.querySelector('.page[data-stream=live]')")
         w.js("document.querySelector('[data-id^=page]').closest('tr').querySelector('.link').click()")
         w.until("its log", "return document.querySelector('.details .output')")
+        w.until("the second reading", "return document.querySelector('.fleet tbody').textContent.includes('%')")
         w.js("document.activeElement.blur(); document.querySelector('#view-sandboxes').scrollTo(0, 0)")
         w.shot(os.path.join(SRC, "doc", "console.png"))
 

@@ -329,7 +329,7 @@ PARTS = """
         seen.files = [pick.disabled];
         there = true;
         files.shown('/d');
-        await until(() => note.textContent === 'Nothing is in it.');
+        await until(() => note.textContent === 'The directory is empty.');
         seen.files.push(pick.disabled);
 
         // another shell is chosen while a gap in the output of the first one is written
@@ -735,7 +735,7 @@ def files_view():
             equal(w.js("const f = document.querySelector('.viewer iframe'); return [f.getAttribute('sandbox'), "
                        "f.contentDocument === null, f.hasAttribute('src')]"), ["", True, False], name)
         choose(w, "empty")
-        w.until("an empty one", "return document.querySelector('.viewer .note')?.textContent === 'It is empty.'")
+        w.until("an empty one", "return document.querySelector('.viewer .note')?.textContent === 'The file is empty.'")
         # upload, and what is saved is what is there
         w.js("""const d = new DataTransfer(), pick = document.querySelector('.upload input');
             d.items.add(new File(['up-loaded'], arguments[0]));

@@ -6,7 +6,7 @@ const KINDS = new Set(["image/jpeg", "image/png", "image/webp"]);
 
 export function createBrowser({api}) {
 	const address = foreign("", {class: "mono address"}), note = h("p", {class: "note", role: "status"});
-	const picture = h("img", {alt: "What the agent's browser shows", hidden: true}), tabs = h("ol", {class: "pages", "aria-label": "Tabs"});
+	const picture = h("img", {alt: "Picture of the agent's browser", hidden: true}), tabs = h("ol", {class: "pages", "aria-label": "Tabs"});
 	const element = h("section", {class: "plain browser", "aria-label": "The agent's browser"}, address, note, picture, tabs);
 	let stream = null;
 

@@ -58,7 +58,7 @@ export function createFiles({api, rights, confirm}) {
 	const path = h("input", {type: "text", class: "mono", "aria-label": "Directory", spellcheck: "false", autocomplete: "off"});
 	const higher = h("button", {type: "button", title: "The directory above", "aria-label": "Up"}, "↑");
 	const viewer = h("div", {class: "viewer", tabindex: "-1", "aria-label": "File", role: "region"},
-		h("p", {class: "note"}, "Choose a file to see what is in it."));
+		h("p", {class: "note"}, "Choose a file to see its content."));
 	const note = h("p", {class: "note", role: "status"});
 	const pick = h("input", {type: "file", multiple: true, "aria-label": "Files to upload", disabled: true});
 	const to = foreign("", {class: "mono"});
@@ -80,8 +80,8 @@ export function createFiles({api, rights, confirm}) {
 	async function read(from, after) {
 		const page = await api.get("files" + query({path: from, after, limit: PAGE}));
 
-		say(page.unnamed > 0 ? page.unnamed + " names that are no UTF-8 are left out."
-			: after === null && page.entries.length === 0 ? "Nothing is in it." : "");
+		say(page.unnamed > 0 ? page.unnamed + " names are not UTF-8 and are left out."
+			: after === null && page.entries.length === 0 ? "The directory is empty." : "");
 		return {path: page.path, next: page.next, entries: page.entries.map(entryOf)};
 	}
 
@@ -290,7 +290,7 @@ export function createFiles({api, rights, confirm}) {
 	async function look(node) {
 		const file = node.path, ending = /\.([A-Za-z0-9]+)$/.exec(file);
 		const mime = ending && PICTURES[ending[1].toLowerCase()];
-		const empty = () => show(node, 0, h("p", {class: "note"}, "It is empty."), editable(new Uint8Array()));
+		const empty = () => show(node, 0, h("p", {class: "note"}, "The file is empty."), editable(new Uint8Array()));
 
 		if (!await free())
 			return;

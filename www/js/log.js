@@ -17,7 +17,7 @@ export function createLog({api}) {
 	const table = h("table", {hidden: true}, h("caption", {class: "unseen"}, "Lines of the log, newest first"),
 		h("thead", {}, h("tr", {}, ...["When", "Level", "From", "Message"].map((t) => h("th", {scope: "col"}, t)))), body);
 	const level = h("select", {id: "log-level", onchange: filter},
-		...["Errors", "Warnings and graver", "Notices and graver", "All levels"].map((t, i) => h("option", {value: i}, t)));
+		...["Errors", "Warnings and worse", "Notices and worse", "All levels"].map((t, i) => h("option", {value: i}, t)));
 	level.value = LEVELS.length;
 	const words = h("input", {type: "search", id: "log-words", placeholder: "Search", "aria-label": "Search the log", spellcheck: "false",
 		autocomplete: "off", oninput: filter});

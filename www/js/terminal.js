@@ -37,7 +37,7 @@ export function createTerminal({api, session, rights}) {
 	const line = h("input", {type: "text", class: "mono", autocomplete: "off", autocapitalize: "off", spellcheck: "false",
 		"aria-label": "Command", disabled: rights() !== "act"});
 	const send = h("button", {type: "submit", disabled: rights() !== "act"}, "Run");
-	const interrupt = h("button", {type: "button", disabled: true, title: "Sends C-c to the command that runs"}, "Interrupt");
+	const interrupt = h("button", {type: "button", disabled: true, title: "Sends C-c to the running command"}, "Interrupt");
 	const note = h("p", {class: "note", role: "status"});
 	let next = null, turn = 0, running = false, typed = "", typedTimer = 0, sending = Promise.resolve();
 
@@ -194,7 +194,7 @@ export function createTerminal({api, session, rights}) {
 				tellSize();
 			}
 			send.textContent = running ? "Send" : "Run";
-			line.placeholder = running ? "a line for the command that runs" : "a command";
+			line.placeholder = running ? "input for the running command" : "a command";
 			interrupt.disabled = !running || rights() !== "act";
 		},
 		offset: () => next,

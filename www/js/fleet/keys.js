@@ -6,7 +6,7 @@ import {createTable, numbers} from "./table.js";
 const DAY_S = 86400;
 
 export function createKeys({api, operates, key}, say) {
-	const columns = [numbers("Number"), "Name", "Scopes", numbers("Sandboxes", "The key may have so many at a time"),
+	const columns = [numbers("Number"), "Name", "Scopes", numbers("Sandboxes", "The most sandboxes of the key at a time"),
 		numbers("Factors", "The resource factors of its sandboxes may add up to this"), "Until", "State", ""];
 	const table = createTable("Keys", columns, "There is no key."), confirm = createConfirm();
 	const number = (id) => h("input", {type: "number", id, min: "1", max: "1000000"});

@@ -27,11 +27,11 @@ function link(url) {
 
 export function createSandboxes({api, admin, acts, operates, key, pages, pauses}, say, listed) {
 	const columns = ["Session", ...admin ? [{title: "Key", says: "The key that started it"}] : [], "State", "Image", numbers("Age"),
-		numbers("Idle", "Time since its last request"), numbers("CPU", "Of one processor, since the list was read before"),
-		numbers("Memory", "Of all its processes"), numbers("Factor", "Its share of memory and processor, as a multiple of the usual one"), ""];
+		numbers("Idle", "Time since its last request"), numbers("CPU", "Percent of one processor since the list was read before"),
+		numbers("Memory", "Memory of all its processes"), numbers("Factor", "Its share of memory and processor, as a multiple of the usual one"), ""];
 	const table = createTable("Sandboxes", columns, "There is no sandbox.");
 	const drained = h("p", {class: "note busy", role: "status"});
-	const drain = h("button", {type: "button", hidden: !operates, title: "Start no new sandbox; those that run go on",
+	const drain = h("button", {type: "button", hidden: !operates, title: "Starts no new sandbox; running ones continue",
 		onclick: () => void toggleDrain()}, "Drain");
 	const session = h("input", {type: "text", id: "session", required: true, spellcheck: "false", autocomplete: "off",
 		pattern: "[A-Za-z0-9_.:\\-]+"});
@@ -82,7 +82,7 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 
 	async function toggleDrain() {
 		if (!await confirm.ask(isDrained ? "Let new sandboxes start again?"
-			: "Start no new sandbox from now on? Those that run go on.", isDrained ? "End the drain" : "Drain"))
+			: "Start no new sandbox from now on? Running ones continue.", isDrained ? "End the drain" : "Drain"))
 			return;
 		try {
 			say(null);
