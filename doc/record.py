@@ -29,7 +29,8 @@ TYPED = (
     ("wait", r"^reader is still here$"),
     ("handrail rm default", r"^$"),
 )
-HIDDEN = ((r"^\[1\] \d+", "[1] 4242"), (r"unix:\S+", "unix:/home/reader/.../http.sock"), (r"\x1b\[[0-9;?]*[A-Za-z]|\r", ""))
+HIDDEN = ((r"^\[1\] \d+", "[1] 4242"), (r"unix:\S+", "unix:/home/reader/.../http.sock"),
+          (r"\x1b\[[0-9;?]*[A-Za-z]|\r", ""))
 
 
 def until(fd, mark):

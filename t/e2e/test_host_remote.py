@@ -20,6 +20,7 @@ from lib.tap import Tap, equal  # noqa: E402
 
 KEY = "service-key-4711"
 CUT = "cut"  # the answer ends in the middle of a number of bytes that was announced
+LATER = {"detail": "Service Unavailable"}  # with Retry-After
 
 
 class Service(Host):
@@ -50,7 +51,7 @@ class Service(Host):
                     return
                 text = json.dumps(answer).encode()
                 self.send_response(status)
-                if status == 429:
+                if status == 429 or answer == LATER:
                     self.send_header("Retry-After", "0")
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
@@ -272,6 +273,10 @@ def sandbox_that_fails():
             if keep == "false":
                 h.fails(5, "Runtime is temporarily unavailable.", "run", "true")
                 equal(h.asked(), [], "not resumed")
+                h.say[run] = [(503, LATER), (503, LATER), (200, ok)]
+                equal(h.ok("run", "true"), "again\n", "sent again as the server asks for")
+                h.say[run] = [(503, LATER)]
+                h.fails(5, "Runtime is temporarily unavailable.", "run", "true")
                 continue
             equal(h.ok("run", "true"), "again\n")
             equal(h.asked(), ["POST /resume", "GET /runtime/rid-1"], "resumed")

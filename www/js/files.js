@@ -162,7 +162,7 @@ export function createFiles({api, rights, confirm}) {
 				said = e.message;
 			}
 			if (!stays()) {
-				await acting; // its note comes first
+				await acting; // that note comes first
 				said = name + (mine.path === null ? " was deleted before its text was saved."
 					: " was renamed to " + nameOf(mine.path) + " before its text was saved: save it again.");
 			}

@@ -13,6 +13,7 @@
 
 #include "base/random.h"
 #include "base/err.h"
+#include "host/client/rest.h"
 #include "host/life/tasks.h"
 #include "host/life/tokens.h"
 #include "proto/evclass.h"
@@ -20,6 +21,7 @@
 
 #define ACTION_MAX (64u << 20)
 #define FILE_TIMEOUT_S 120
+#define BUSY_TRIES 5 /* further attempts, a second apart, if the server asks for one */
 
 static struct json_object *
 new_observation(const char *type, const char *content, struct hr_err *err)
@@ -111,17 +113,23 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 	    .body_len = body->len,
 	    .timeout_s = (unsigned)timeout_s + 5,
 	    .watch_fd = way != NULL ? way->cancel_fd : -1,
+	    .header = "Retry-After",
 	};
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	struct hr_err mine = {0};
-	int r;
+	int r, tries = BUSY_TRIES;
 
 	/* the key is the same for every attempt: the server joins a retry to the running action */
 	if (way != NULL)
 		(void)snprintf(id, sizeof(id), "X-Request-ID: %.60s", way->id);
 	else
 		request_id(id, sizeof(id));
-	r = hr_client_send(&s->client, &req, &a, &mine);
+	/* workers that were killed are replaced within a second */
+	while ((r = hr_client_send(&s->client, &req, &a, &mine)) != 0 && a.status == 503 &&
+	       *a.header != '\0' && tries-- > 0 && !hr_rest_wait(req.watch_fd, 1000)) {
+		hr_http_answer_done(&a);
+		mine = (struct hr_err){0};
+	}
 	if (r == 0 && (hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, ret, NULL) < 0 ||
 			  hr_json_text_at(*ret, "observation") == NULL)) {
 		json_object_put(*ret);
