@@ -27,10 +27,10 @@ TYPED = (
     ("handrail run 'sleep 3; echo \"$NAME is still here\"' & sleep 1", r"^\[1\] 4242$"),
     ("pkill -9 -P $(pgrep -n handraild)", r"^$"),
     ("wait", r"^reader is still here$"),
-    ("handrail rm default", r"^$"),
+    ("handrail rm default", r"ended \"default\""),
 )
 HIDDEN = ((r"^\[1\] \d+", "[1] 4242"), (r"unix:\S+", "unix:/home/reader/.../http.sock"),
-          (r"\x1b\[[0-9;?]*[A-Za-z]|\r", ""))
+          (r"box default-\w+", "box default-..."), (r"\x1b\[[0-9;?]*[A-Za-z]|\r", ""))
 
 
 def until(fd, mark):
