@@ -4,6 +4,7 @@
 #include "box/fence.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/capability.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -131,10 +133,11 @@ refuse_later_calls(struct hr_err *err)
 		   : hr_err_sys(err, errno, "load the filter of later system calls");
 }
 
-static int
-filter_calls(struct hr_err *err)
+int
+box_fence_filter(struct hr_err *err)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	HR_CLOSE int fd = -1;
 	int r;
 
 	if (filter == NULL)
@@ -149,12 +152,28 @@ filter_calls(struct hr_err *err)
 	(void)seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	r = refuse_calls(filter, err);
 	if (r == 0) {
-		r = seccomp_load(filter);
+		fd = memfd_create("filter", MFD_CLOEXEC);
+		r = fd < 0 ? -errno : seccomp_export_bpf(filter, fd);
 		if (r != 0)
-			r = hr_err_sys(err, -r, "load the filter of system calls");
+			r = hr_err_sys(err, -r, "make the filter of system calls");
 	}
 	seccomp_release(filter);
-	return r;
+	return r == 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+}
+
+/* Loads the program of box_fence_filter(). */
+static int
+filter_calls(int fd, struct hr_err *err)
+{
+	struct sock_filter code[BPF_MAXINSNS];
+	const ssize_t n = pread(fd, code, sizeof(code), 0);
+	const struct sock_fprog program = {(unsigned short)(n / (ssize_t)sizeof(*code)), code};
+
+	if (n <= 0 || (size_t)n % sizeof(*code) != 0)
+		return hr_err_set(err, HR_E_SYS, "the filter of system calls is damaged");
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0
+		   ? 0
+		   : hr_err_sys(err, errno, "load the filter of system calls");
 }
 
 static int
@@ -221,13 +240,13 @@ scope(struct hr_err *err)
 }
 
 int
-box_fence_raise(struct hr_err *err)
+box_fence_raise(int filter, struct hr_err *err)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return hr_err_sys(err, errno, "no_new_privs");
 	if (scope(err) < 0 || drop_capabilities(err) < 0)
 		return -1;
-	return filter_calls(err) < 0 ? -1 : refuse_later_calls(err);
+	return filter_calls(filter, err) < 0 ? -1 : refuse_later_calls(err);
 }
 
 void

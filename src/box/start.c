@@ -34,18 +34,20 @@
 #include "box/view.h"
 #include "proto/json.h"
 
-static uint64_t
-namespaces(const struct box_spec *s)
+/* Returns the namespaces that the box's first process makes itself, while the launcher works. */
+static int
+inner_namespaces(const struct box_spec *s)
 {
-	return CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
-	       (s->host_network ? 0 : CLONE_NEWNET) | (hr_account_is_root() ? 0 : CLONE_NEWUSER);
+	return CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP |
+	       (s->host_network ? 0 : CLONE_NEWNET);
 }
 
 static pid_t
-cloned(const struct box_spec *s, int group, int *ret_pidfd)
+cloned(int group, int *ret_pidfd)
 {
-	struct clone_args a = {
-	    .flags = namespaces(s) | CLONE_PIDFD | (group >= 0 ? CLONE_INTO_CGROUP : 0),
+	struct clone_args a = {.flags = CLONE_NEWPID | CLONE_PIDFD |
+					(hr_account_is_root() ? 0 : CLONE_NEWUSER) |
+					(group >= 0 ? CLONE_INTO_CGROUP : 0),
 	    .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
 	    .exit_signal = SIGCHLD,
 	    .cgroup = (uint64_t)(group >= 0 ? group : 0)};
@@ -121,7 +123,7 @@ prepare_inside(const struct first *f, struct hr_err *err)
 	/* kill(0, ...) in the box must not reach the launcher's process group */
 	if ((f->detached ? setsid() : setpgid(0, 0)) < 0)
 		return hr_err_sys(err, errno, "a process group of the box's own");
-	if (unshare(CLONE_NEWCGROUP) < 0)
+	if (unshare(inner_namespaces(s)) < 0)
 		return not_cloned(errno, err);
 	/* the kernel forbids setgroups() with one id: a group could take rights away */
 	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0 ||
@@ -134,18 +136,18 @@ prepare_inside(const struct first *f, struct hr_err *err)
 		return -1;
 	if (!s->host_network)
 		open_low_ports();
-	return box_view_enter(s, f->plain, err);
+	return box_view_enter(s, f->plain, f->sync, err);
 }
 
 /* Returns only with an error. */
 static int
-become_program(const struct first *f, struct hr_err *err)
+become_program(const struct first *f, int filter, struct hr_err *err)
 {
 	const struct box_spec *s = f->s;
 
 	if (chdir(s->directory) < 0)
 		return hr_err_sys(err, errno, "enter %s in the box", s->directory);
-	if (box_fence_raise(err) < 0)
+	if (box_fence_raise(filter, err) < 0)
 		return -1;
 	/* This also ends a box whose launcher and guard are killed at once. A later change of ids
 	 * undoes it. */
@@ -161,7 +163,7 @@ static void __attribute__((noreturn)) in_box(const struct first *f)
 	struct hr_err e = {0};
 	sigset_t none;
 	char go;
-	int r = box_group_join(f->groups, &e);
+	int filter = -1, r = box_group_join(f->groups, &e);
 
 	/* a link that the box has planted must not lead to a descriptor of the caller's */
 	(void)close_range(STDERR_FILENO + 1, (unsigned)f->sync - 1, 0);
@@ -176,9 +178,12 @@ static void __attribute__((noreturn)) in_box(const struct first *f)
 		_exit(1);
 	if (r == 0)
 		r = prepare_inside(f, &e);
-	if (hr_fd_read(f->sync, &go, 1) == 1) {
+	/* reads the byte for box_view_enter() too, if that has failed before */
+	while (filter < 0 && hr_fd_recv(f->sync, &go, 1, &filter, NULL) == 1) {
+	}
+	if (filter >= 0) {
 		if (r == 0)
-			(void)become_program(f, &e);
+			(void)become_program(f, filter, &e);
 		/* fails if the launcher has ended, and there is no reader */
 		(void)hr_fd_write_full(f->sync, e.msg, strlen(e.msg), NULL);
 	}
@@ -187,14 +192,13 @@ static void __attribute__((noreturn)) in_box(const struct first *f)
 
 /* ---- the launcher ---- */
 
-/* Reports the process, and waits for the byte that lets it continue. */
+/* Reports the process to the caller. */
 static int
-ask_control(const struct box_spec *s, int control, pid_t pid, const struct hr_buf *groups,
+tell_control(const struct box_spec *s, int control, pid_t pid, const struct hr_buf *groups,
     struct hr_err *err)
 {
 	HR_BUF(line, 1 << 16);
 	HR_BUF(lacks, 1 << 12);
-	char go;
 
 	box_start_lacks(s->host_network, &lacks);
 	hr_buf_addf(&line,
@@ -202,11 +206,37 @@ ask_control(const struct box_spec *s, int control, pid_t pid, const struct hr_bu
 	    hr_pid_started(pid), hr_buf_str(groups));
 	(void)hr_json_put_str(&line, hr_buf_str(&lacks), lacks.len, HR_JSON_REPLACE);
 	hr_buf_adds(&line, "}\n");
-	if (hr_buf_check(&line, err) < 0 || hr_fd_write_full(control, line.p, line.len, err) < 0)
-		return -1;
+	return hr_buf_check(&line, err) < 0 ? -1 : hr_fd_write_full(control, line.p, line.len, err);
+}
+
+/* Waits for the byte of the caller that lets the box continue. */
+static int
+wait_for_control(int control, struct hr_err *err)
+{
+	char go;
+
 	return hr_fd_read(control, &go, 1) == 1
 		   ? 0
 		   : hr_err_set(err, HR_E_GONE, "the caller ended before the box was started");
+}
+
+/* Lets the waiting child go, and does the work outside that takes long while the child and the
+ * caller do theirs. */
+static int
+work_beside(const struct box_spec *s, pid_t pid, int sync, int control, const struct hr_buf *groups,
+    struct hr_err *err)
+{
+	HR_CLOSE int filter = -1;
+
+	if (hr_fd_write_full(sync, "p", 1, err) < 0 ||
+	    (control >= 0 && tell_control(s, control, pid, groups, err) < 0) ||
+	    box_view_prepare(s, !hr_account_is_root(), err) < 0 ||
+	    hr_fd_write_full(sync, "l", 1, err) < 0)
+		return -1;
+	filter = box_fence_filter(err);
+	return filter >= 0 && (control < 0 || wait_for_control(control, err) == 0)
+		   ? hr_fd_send(sync, "g", 1, filter, err)
+		   : -1;
 }
 
 /* Prepares the waiting child from outside, lets it go, and waits until the program runs. */
@@ -222,10 +252,7 @@ prepare(const struct box_spec *s, const struct box_ids *ids, pid_t pid, int pidf
 		goto failed;
 	if (!hr_account_is_root() && box_ids_map(ids, pid, err) < 0)
 		goto failed;
-	/* the first byte lets the child prepare itself, the second one execute the program */
-	if (hr_fd_write_full(sync, "p", 1, err) < 0 ||
-	    (control >= 0 && ask_control(s, control, pid, groups, err) < 0) ||
-	    hr_fd_write_full(sync, "g", 1, err) < 0)
+	if (work_beside(s, pid, sync, control, groups, err) < 0)
 		goto failed;
 	n = hr_fd_read_full(sync, text, sizeof(text) - 1, err);
 	/* exec has closed the other end, or the child was killed */
@@ -305,7 +332,7 @@ start(const struct box_spec *s, struct box_guard *guard, int control, int *ret_s
 	if (r == 0)
 		r = box_group_make(s, "/proc", root, &groups, &dirs, err);
 	if (r == 0) {
-		pid = cloned(s, groups.into, &pidfd);
+		pid = cloned(groups.into, &pidfd);
 		r = pid < 0 ? not_cloned(errno, err) : 0;
 	}
 	if (pid == 0) {
@@ -359,9 +386,9 @@ box_start_check(const struct box_spec *s, struct hr_err *err)
 
 	if (look_at_directories(s, err) < 0)
 		return -1;
-	pid = cloned(s, -1, &pidfd);
+	pid = cloned(-1, &pidfd);
 	if (pid == 0)
-		_exit(unshare(CLONE_NEWCGROUP) == 0 &&
+		_exit(unshare(inner_namespaces(s)) == 0 &&
 			      (!s->egress ||
 				  (hr_loopback_raise(NULL) == 0 && hr_loopback_take_all(NULL) == 0))
 			  ? 0

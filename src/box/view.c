@@ -4,12 +4,9 @@
 
 #include "box/view.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/mount.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +18,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "box/layer.h"
+#include "box/mount.h"
 
 /* <sys/mount.h> and <linux/mount.h> define the same names differently in glibc 2.36 */
 int mount(const char *source, const char *target, const char *type, unsigned long flags,
@@ -30,6 +28,7 @@ int umount2(const char *target, int flags);
 #define BOX_MS_PRIVATE (1UL << 18)
 #define BOX_MNT_DETACH 2
 
+#define WHOLE "host" /* the layers of root's box with the host's programs */
 #define PLACES_MAX (BOX_MOUNTS_MAX + 64)
 #define TMPFS_RUN "67108864"   /* maximum bytes of /run */
 #define TMPFS_SHM "1073741824" /* maximum bytes of /dev/shm, counted as the box's memory */
@@ -90,32 +89,6 @@ static const char *const read_only[] = {"/proc/bus", "/proc/driver", "/proc/fs",
 static const char *const devices[] = {
     "/dev/full", "/dev/null", "/dev/random", "/dev/tty", "/dev/urandom", "/dev/zero"};
 
-/* ---- mounts without a place ---- */
-
-/* Returns a copy of the mount at a path, or at `at` itself for ""; -1 with errno. at -1 stands for
- * a file that could not be opened, whose errno stays. */
-static int
-copy_of(int at, const char *path, unsigned flags)
-{
-	const unsigned all = flags | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH;
-
-	return at == -1 ? -1 : (int)syscall(SYS_open_tree, at, path, all);
-}
-
-static int
-sys_move_mount(int from, const char *to)
-{
-	return (int)syscall(SYS_move_mount, from, "", AT_FDCWD, to, MOVE_MOUNT_F_EMPTY_PATH);
-}
-
-static int
-set_flags(int fd, unsigned flags, uint64_t attributes)
-{
-	struct mount_attr a = {.attr_set = attributes};
-
-	return (int)syscall(SYS_mount_setattr, fd, "", flags | AT_EMPTY_PATH, &a, sizeof(a));
-}
-
 /* Adds a mount; takes ownership of fd (-1: the error is in errno). */
 static int
 add(struct view *v, int fd, const char *target, bool is_file, struct hr_err *err)
@@ -128,58 +101,6 @@ add(struct view *v, int fd, const char *target, bool is_file, struct hr_err *err
 	}
 	v->v[v->n++] = (struct place){fd, target, is_file};
 	return 0;
-}
-
-/* Makes a new file system with options, which are by turns a name and a value, NULL at the end. */
-static int
-new_mount(const char *type, const char *const *options, unsigned attributes)
-{
-	HR_CLOSE int fs = (int)syscall(SYS_fsopen, type, FSOPEN_CLOEXEC);
-
-	if (fs < 0)
-		return -1;
-	for (; *options != NULL; options += 2)
-		if (syscall(SYS_fsconfig, fs,
-			options[1] != NULL ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, options[0],
-			options[1], 0) < 0)
-			return -1;
-	if (syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		return -1;
-	return (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, attributes);
-}
-
-/* Opens a path of the document. A link in it is an error: another account could have changed it
- * since the caller looked. */
-static int
-host_path(const char *path, uint64_t flags)
-{
-	const struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
-
-	return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
-}
-
-/* Returns a copy of the mount at `path` of the host, with all mounts below it, or -1 with errno. */
-static int
-bound(const char *path, bool writable)
-{
-	const uint64_t flags = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-	HR_CLOSE int at = host_path(path, O_PATH);
-	int fd = copy_of(at, "", AT_RECURSIVE);
-
-	if (fd >= 0 &&
-	    set_flags(fd, AT_RECURSIVE, flags | (writable ? 0 : (uint64_t)MOUNT_ATTR_RDONLY)) < 0)
-		hr_fd_close(&fd);
-	return fd;
-}
-
-/* Opens a directory below another one, by a path without links, ".." and mounts. */
-static int
-within(int top, const char *path)
-{
-	const struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-	    .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH | RESOLVE_NO_XDEV};
-
-	return (int)syscall(SYS_openat2, top, path, &how, sizeof(how));
 }
 
 /* ---- overlays ---- */
@@ -222,7 +143,7 @@ new_overlay(bool plain, int lower, const struct layers *l)
 	(void)snprintf(places[0], sizeof(places[0]), "/proc/self/fd/%d", lower);
 	(void)snprintf(places[1], sizeof(places[1]), "/proc/self/fd/%d", l->upper);
 	(void)snprintf(places[2], sizeof(places[2]), "/proc/self/fd/%d", l->work);
-	return new_mount("overlay", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	return box_mount_new("overlay", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 
 /* Prepares the upper layer of a directory. */
@@ -260,6 +181,36 @@ add_overlay(struct view *v, int lower, const char *target, const char *name, boo
 
 /* ---- the root ---- */
 
+/* Prepares the only upper layer of root's box with the host's programs. */
+static int
+prepare_whole(const struct view *v, struct hr_err *err)
+{
+	HR_CLOSE int host = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	HR_CLEAN(layers_close) struct layers l = {-1, -1, -1};
+	size_t i;
+
+	if (host < 0)
+		return hr_err_sys(err, errno, "open /");
+	if (layers_open(v, WHOLE, &l, err) < 0)
+		return -1;
+	for (i = 0; i < sizeof(host_system) / sizeof(*host_system); i++) {
+		const char *path = host_system[i].path;
+		HR_CLOSE int lower = host_system[i].sift ? box_mount_within(host, path) : -1;
+		HR_CLOSE int upper = -1;
+
+		if (lower < 0)
+			continue;
+		if (box_layer_below(l.upper, path, 0755, err) < 0)
+			return -1;
+		upper = box_mount_within(l.upper, path);
+		if (upper < 0)
+			return hr_err_sys(err, errno, "open the layer of %s", path);
+		if (prepare_layer(v, lower, upper, l.scratch, path, true, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* Makes one overlay of the host's root for all directories that a box sees of that file system: an
  * overlay takes the kernel longer than all else of a box. The box gets mounts of those directories
  * alone. *ret stays -1 if each directory needs an overlay of its own. */
@@ -267,28 +218,12 @@ static int
 whole_overlay(const struct view *v, int host, int *ret, struct hr_err *err)
 {
 	HR_CLEAN(layers_close) struct layers l = {-1, -1, -1};
-	size_t i;
 
 	/* the kernel refuses such an overlay to an ordinary user */
 	if (v->plain)
 		return 0;
-	if (layers_open(v, "host", &l, err) < 0)
+	if (layers_open(v, WHOLE, &l, err) < 0)
 		return -1;
-	for (i = 0; i < sizeof(host_system) / sizeof(*host_system); i++) {
-		const char *path = host_system[i].path;
-		HR_CLOSE int lower = host_system[i].sift ? within(host, path) : -1;
-		HR_CLOSE int upper = -1;
-
-		if (lower < 0)
-			continue;
-		if (box_layer_below(l.upper, path, 0755, err) < 0)
-			return -1;
-		upper = within(l.upper, path);
-		if (upper < 0)
-			return hr_err_sys(err, errno, "open the layer of %s", path);
-		if (prepare_layer(v, lower, upper, l.scratch, path, true, err) < 0)
-			return -1;
-	}
 	*ret = new_overlay(false, host, &l);
 	/* kernels before 6.15 copy only what is attached; this place goes with the host's root */
 	if (*ret >= 0 && syscall(SYS_move_mount, *ret, "", l.scratch, "",
@@ -317,10 +252,10 @@ add_seen(struct view *v, int root, int host, int whole, const struct seen *seen,
 	}
 	if (box_layer_below(root, seen->path, 0755, err) < 0)
 		return -1;
-	lower = whole >= 0 ? within(host, seen->path) : -1;
+	lower = whole >= 0 ? box_mount_within(host, seen->path) : -1;
 	if (lower >= 0) {
-		part = within(whole, seen->path);
-		return add(v, copy_of(part, "", 0), seen->path, false, err);
+		part = box_mount_within(whole, seen->path);
+		return add(v, box_mount_copy(part, "", 0), seen->path, false, err);
 	}
 	lower = openat(host, seen->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (lower < 0)
@@ -389,7 +324,7 @@ add_system(struct view *v, struct hr_err *err)
 	    "newinstance", NULL, "ptmxmode", "0666", "mode", "0620", NULL};
 	static const char *const none[] = {NULL};
 	const unsigned safe = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-	int fd = new_mount("proc", none, safe | MOUNT_ATTR_NOEXEC);
+	int fd = box_mount_new("proc", none, safe | MOUNT_ATTR_NOEXEC);
 	size_t i;
 
 	if (fd < 0)
@@ -400,21 +335,22 @@ add_system(struct view *v, struct hr_err *err)
 		return -1;
 	/* An ordinary user's box with the host's network has none: the kernel shows
 	 * only the network namespaces of the box's own user namespace. */
-	fd = new_mount("sysfs", none, safe | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY);
+	fd = box_mount_new("sysfs", none, safe | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY);
 	if (fd >= 0 && add(v, fd, "sys", false, err) < 0)
 		return -1;
-	if (add(v, new_mount("tmpfs", run, safe), "run", false, err) < 0 ||
-	    add(v, new_mount("tmpfs", dev, safe), "dev", false, err) < 0 ||
-	    add(v, new_mount("tmpfs", shm, safe | MOUNT_ATTR_NOEXEC), "dev/shm", false, err) < 0 ||
-	    add(v, new_mount("devpts", pts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC), "dev/pts",
+	if (add(v, box_mount_new("tmpfs", run, safe), "run", false, err) < 0 ||
+	    add(v, box_mount_new("tmpfs", dev, safe), "dev", false, err) < 0 ||
+	    add(v, box_mount_new("tmpfs", shm, safe | MOUNT_ATTR_NOEXEC), "dev/shm", false, err) <
+		0 ||
+	    add(v, box_mount_new("devpts", pts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC), "dev/pts",
 		false, err) < 0)
 		return -1;
 	for (i = 0; i < sizeof(devices) / sizeof(*devices); i++) {
-		fd = copy_of(AT_FDCWD, devices[i], 0);
+		fd = box_mount_copy(AT_FDCWD, devices[i], 0);
 		/* these are files of the host: read-only keeps their modes and owners, and
 		 * not their use */
-		if (fd >= 0 &&
-		    set_flags(fd, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY) < 0)
+		if (fd >= 0 && box_mount_flags(fd, 0,
+				   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY) < 0)
 			hr_fd_close(&fd);
 		if (add(v, fd, devices[i] + 1, true, err) < 0)
 			return -1;
@@ -442,7 +378,7 @@ add_resolver(struct view *v, struct hr_err *err)
 	if (v->s->root != NULL || !v->s->host_network || realpath(file, v->resolver) == NULL ||
 	    (strncmp(v->resolver, "/etc/", 5) == 0 && !is_mount(v->resolver)))
 		return 0;
-	return add(v, bound(v->resolver, false), v->resolver + 1, true, err);
+	return add(v, box_mount_bound(v->resolver, false), v->resolver + 1, true, err);
 }
 
 static int
@@ -458,8 +394,8 @@ add_mounts(struct view *v, struct hr_err *err)
 		m = &v->s->mounts[i];
 		if (stat(m->source, &st) != 0)
 			return hr_err_sys(err, errno, "the source of a mount, %s", m->source);
-		if (add(v, bound(m->source, !m->read_only), m->target + 1, !S_ISDIR(st.st_mode),
-			err) < 0)
+		if (add(v, box_mount_bound(m->source, !m->read_only), m->target + 1,
+			!S_ISDIR(st.st_mode), err) < 0)
 			return -1;
 	}
 	return 0;
@@ -508,10 +444,14 @@ put_in_place(struct view *v, struct hr_err *err)
 	size_t i;
 
 	for (i = 0; i < v->n; i++) {
-		if (make_place(v->v[i].target, v->v[i].is_file, err) < 0)
-			return -1;
-		if (sys_move_mount(v->v[i].fd, v->v[i].target) < 0)
-			return hr_err_sys(err, errno, "mount /%s in the box", v->v[i].target);
+		/* most places are there */
+		if (box_mount_move(v->v[i].fd, v->v[i].target) < 0) {
+			if (errno == ENOENT && make_place(v->v[i].target, v->v[i].is_file, err) < 0)
+				return -1;
+			if (box_mount_move(v->v[i].fd, v->v[i].target) < 0)
+				return hr_err_sys(
+				    err, errno, "mount /%s in the box", v->v[i].target);
+		}
 		hr_fd_close(&v->v[i].fd);
 	}
 	return 0;
@@ -536,39 +476,50 @@ fill_system(struct hr_err *err)
 	return 0;
 }
 
+/* Hides a file, or a directory below a copy of the mount `*nothing`, of an empty directory, which
+ * is made for the first one: kernels before 6.15 copy only what is attached. */
 static int
-hide(const char *path, struct hr_err *err)
+hide(const char *path, int *nothing, struct hr_err *err)
 {
 	static const char *const options[] = {"mode", "0555", "size", "4096", NULL};
+	const bool first = *nothing < 0;
 	HR_CLOSE int fd = -1;
 	struct stat st;
+	int r = -1;
 
 	if (lstat(path, &st) != 0)
 		return 0; /* this kernel does not have the file */
-	fd = S_ISDIR(st.st_mode)
-		 ? new_mount("tmpfs", options,
-		       MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
-		 : copy_of(AT_FDCWD, "/dev/null", 0);
-	return fd >= 0 && set_flags(fd, 0, MOUNT_ATTR_RDONLY) == 0 && sys_move_mount(fd, path) == 0
-		   ? 0
-		   : hr_err_sys(err, errno, "hide %s", path);
+	if (!S_ISDIR(st.st_mode)) {
+		fd = box_mount_copy(AT_FDCWD, "/dev/null", 0);
+		if (fd >= 0 && box_mount_flags(fd, 0, MOUNT_ATTR_RDONLY) == 0)
+			r = box_mount_move(fd, path);
+	} else if (first) {
+		*nothing = box_mount_new("tmpfs", options,
+		    MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+		r = *nothing >= 0 ? box_mount_move(*nothing, path) : -1;
+	} else {
+		fd = box_mount_copy(*nothing, "", 0);
+		r = fd >= 0 ? box_mount_move(fd, path) : -1;
+	}
+	return r == 0 ? 0 : hr_err_sys(err, errno, "hide %s", path);
 }
 
 static int
 mask(struct hr_err *err)
 {
+	HR_CLOSE int nothing = -1;
 	size_t i;
 
 	for (i = 0; i < sizeof(hidden) / sizeof(*hidden); i++)
-		if (hide(hidden[i], err) < 0)
+		if (hide(hidden[i], &nothing, err) < 0)
 			return -1;
 	for (i = 0; i < sizeof(read_only) / sizeof(*read_only); i++) {
-		HR_CLOSE int fd = copy_of(AT_FDCWD, read_only[i], 0);
+		HR_CLOSE int fd = box_mount_copy(AT_FDCWD, read_only[i], 0);
 
 		if (fd < 0 && errno == ENOENT)
 			continue;
-		if (fd < 0 || set_flags(fd, 0, MOUNT_ATTR_RDONLY) < 0 ||
-		    sys_move_mount(fd, read_only[i]) < 0)
+		if (fd < 0 || box_mount_flags(fd, 0, MOUNT_ATTR_RDONLY) < 0 ||
+		    box_mount_move(fd, read_only[i]) < 0)
 			return hr_err_sys(err, errno, "protect %s", read_only[i]);
 	}
 	return 0;
@@ -578,7 +529,7 @@ mask(struct hr_err *err)
 static int
 directory_root(struct view *v, struct hr_err *err)
 {
-	HR_CLOSE int lower = host_path(v->s->root, O_RDONLY | O_DIRECTORY);
+	HR_CLOSE int lower = box_mount_path(v->s->root, O_RDONLY | O_DIRECTORY);
 	struct stat st, host;
 
 	if (lower >= 0 && fstat(lower, &st) == 0 && stat("/", &host) == 0 &&
@@ -601,20 +552,26 @@ storage_root(struct view *v, struct hr_err *err)
 
 	if (root < 0)
 		return -1;
-	tree = copy_of(root, "", 0);
-	if (tree >= 0 && set_flags(tree, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0)
+	tree = box_mount_copy(root, "", 0);
+	if (tree >= 0 && box_mount_flags(tree, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0)
 		hr_fd_close(&tree);
 	return tree >= 0 ? tree : hr_err_sys(err, errno, "make the root of the box");
 }
 
 /* Makes the box's root the only one. All of the host that the box sees is a mount without a place
- * by then. */
+ * by then. The mounts that need no layers come first, while the launcher prepares those. */
 static int
-enter_root(struct view *v, struct hr_err *err)
+enter_root(struct view *v, int layers, struct hr_err *err)
 {
-	HR_CLOSE int tree = v->s->root != NULL ? directory_root(v, err) : storage_root(v, err);
+	HR_CLOSE int tree = -1;
+	char ready;
 
-	if (tree < 0 || add_system(v, err) < 0 || add_mounts(v, err) < 0)
+	if (add_system(v, err) < 0)
+		return -1;
+	if (hr_fd_read(layers, &ready, 1) != 1)
+		return hr_err_set(err, HR_E_GONE, "the launcher has ended");
+	tree = v->s->root != NULL ? directory_root(v, err) : storage_root(v, err);
+	if (tree < 0 || add_mounts(v, err) < 0)
 		return -1;
 	/* the storage is covered from here on; it is only the place for an instant */
 	if (syscall(SYS_move_mount, tree, "", v->storage, "",
@@ -625,26 +582,51 @@ enter_root(struct view *v, struct hr_err *err)
 	return 0;
 }
 
-int
-box_view_enter(const struct box_spec *s, bool plain, struct hr_err *err)
+static int
+open_storage(struct view *v, struct hr_err *err)
 {
-	struct view v = {.s = s, .plain = plain};
+	const char *storage = v->s->storage;
 	struct stat st;
 
-	v.storage = host_path(s->storage, O_RDONLY | O_DIRECTORY);
-	if (v.storage < 0 || fstat(v.storage, &st) != 0)
-		return hr_err_sys(err, errno, "open the storage %s", s->storage);
-	/* root of the box can make set-uid files there, which no other account may
-	 * reach */
+	v->storage = box_mount_path(storage, O_RDONLY | O_DIRECTORY);
+	if (v->storage < 0 || fstat(v->storage, &st) != 0)
+		return hr_err_sys(err, errno, "open the storage %s", storage);
+	/* root of the box can make set-uid files there, which no other account may reach */
 	if (st.st_uid != geteuid() || (st.st_mode & 077) != 0)
 		return hr_err_set(err, HR_E_UNTRUSTED,
 		    "the storage %s must belong to you, and no other account may enter it: chmod "
 		    "700",
-		    s->storage);
+		    storage);
+	return 0;
+}
+
+int
+box_view_prepare(const struct box_spec *s, bool plain, struct hr_err *err)
+{
+	struct view v = {.s = s, .plain = plain, .storage = -1};
+	mode_t mask;
+	int r;
+
+	if (plain || s->root != NULL)
+		return 0;
+	mask = umask(0);
+	r = open_storage(&v, err) < 0 ? -1 : prepare_whole(&v, err);
+	(void)umask(mask);
+	hr_fd_close(&v.storage);
+	return r;
+}
+
+int
+box_view_enter(const struct box_spec *s, bool plain, int layers, struct hr_err *err)
+{
+	struct view v = {.s = s, .plain = plain};
+
+	if (open_storage(&v, err) < 0)
+		return -1;
 	(void)umask(0);
 	if (mount(NULL, "/", NULL, BOX_MS_REC | BOX_MS_PRIVATE, NULL) < 0)
 		return hr_err_sys(err, errno, "separate the mounts from the host's");
-	if (enter_root(&v, err) < 0)
+	if (enter_root(&v, layers, err) < 0)
 		return -1;
 	hr_fd_close(&v.storage);
 	if (put_in_place(&v, err) < 0 || fill_system(err) < 0 || mask(err) < 0)
