@@ -44,9 +44,9 @@ places_done(struct places *p)
 
 /* Chooses where the groups are made. Root's boxes have them at the top, so that they do not depend
  * on the caller's group; an ordinary user's are below the caller's group of version 2, where that
- * belongs to the user. */
+ * belongs to the user. Only controllers that are `wanted` are looked for; NULL: all. */
 static void
-find(struct places *p, const char *proc, bool root)
+find(struct places *p, const char *proc, bool root, const bool *wanted)
 {
 	HR_FREE char *two = hr_hierarchy_find(proc, "", root, NULL);
 	int c;
@@ -54,6 +54,8 @@ find(struct places *p, const char *proc, bool root)
 	if (two != NULL && !root && access(two, W_OK) != 0)
 		return;
 	for (c = 0; c < CONTROLLERS; c++) {
+		if (wanted != NULL && !wanted[c])
+			continue;
 		/* version 2 freezes without a controller */
 		if (two != NULL && (c == FREEZER || hr_hierarchy_has(two, names[c]))) {
 			p->at[c] = strdup(two);
@@ -172,7 +174,7 @@ box_group_lacks(bool root, struct hr_buf *b)
 	const char *before = "A box cannot be limited or paused here by the control groups ";
 	int c;
 
-	find(&p, "/proc", root);
+	find(&p, "/proc", root, NULL);
 	for (c = 0; c < CONTROLLERS; c++) {
 		if (p.at[c] != NULL)
 			continue;
@@ -187,25 +189,26 @@ int
 box_group_make(const struct box_spec *s, const char *proc, bool root, struct box_groups *ret,
     struct hr_buf *dirs, struct hr_err *err)
 {
-	const bool limited[CONTROLLERS] = {
-	    s->limits.memory_bytes > 0, s->limits.processes > 0, s->limits.cpus > 0, false};
+	/* the freezer has no limit, and is missing without an error */
+	const bool wanted[CONTROLLERS] = {
+	    s->limits.memory_bytes > 0, s->limits.processes > 0, s->limits.cpus > 0, true};
 	HR_CLEAN(places_done) struct places p = {.at = {NULL}};
 	char controllers[64] = "";
 	int c;
 
 	*ret = (struct box_groups){.into = -1};
-	find(&p, proc, root);
+	find(&p, proc, root, wanted);
 	for (c = 0; c < CONTROLLERS; c++) {
-		if (limited[c] && p.at[c] == NULL)
+		if (wanted[c] && c != FREEZER && p.at[c] == NULL)
 			return hr_err_set(err, HR_E_UNSUPPORTED,
 			    "the limit of %s cannot be enforced: %s", names[c], reason(root));
-		if (limited[c] && p.version[c] == 2)
+		if (wanted[c] && c != FREEZER && p.version[c] == 2)
 			(void)snprintf(controllers + strlen(controllers),
 			    sizeof(controllers) - strlen(controllers), "%s+%s",
 			    *controllers != '\0' ? " " : "", names[c]);
 	}
 	for (c = 0; c < CONTROLLERS; c++)
-		if ((limited[c] || c == FREEZER) && p.at[c] != NULL &&
+		if (p.at[c] != NULL &&
 		    make_one(s, &p, (enum controller)c, controllers, root, ret, dirs, err) < 0)
 			return -1;
 	return 0;
@@ -237,7 +240,7 @@ box_group_remove(const char *name, bool root)
 	bool gone = true;
 	int c;
 
-	find(&p, "/proc", root);
+	find(&p, "/proc", root, NULL);
 	for (c = 0; c < CONTROLLERS; c++) {
 		HR_FREE char *parent = p.at[c] != NULL ? hr_path_join(p.at[c], PARENT) : NULL;
 		HR_FREE char *dir = parent != NULL ? hr_path_join(parent, name) : NULL;
