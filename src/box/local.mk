@@ -7,6 +7,7 @@ libbox_la_SOURCES = \
 	%D%/guard.c %D%/guard.h \
 	%D%/ids.c %D%/ids.h \
 	%D%/layer.c %D%/layer.h \
+	%D%/mask.c %D%/mask.h \
 	%D%/mount.c %D%/mount.h \
 	%D%/spec.c %D%/spec.h \
 	%D%/start.c %D%/start.h \

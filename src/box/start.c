@@ -178,7 +178,7 @@ static void __attribute__((noreturn)) in_box(const struct first *f)
 		_exit(1);
 	if (r == 0)
 		r = prepare_inside(f, &e);
-	/* reads the byte for box_view_enter() too, if that has failed before */
+	/* reads the byte for box_view_enter() too, if that did not */
 	while (filter < 0 && hr_fd_recv(f->sync, &go, 1, &filter, NULL) == 1) {
 	}
 	if (filter >= 0) {

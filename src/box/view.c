@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "box/layer.h"
+#include "box/mask.h"
 #include "box/mount.h"
 
 /* <sys/mount.h> and <linux/mount.h> define the same names differently in glibc 2.36 */
@@ -45,6 +46,7 @@ struct view {
 	const struct box_spec *s;
 	bool plain;
 	int storage;
+	int layers; /* has a byte when the launcher has prepared the layers */
 	struct place v[PLACES_MAX];
 	size_t n;
 	char resolver[PATH_MAX];
@@ -75,16 +77,6 @@ static const struct {
 
 /* the links that every box with the host's programs has */
 static const char *const links[][2] = {{"var/lock", "/run/lock"}, {"var/run", "/run"}};
-
-/* the files that a box neither reads nor writes: those of container engines, and some with which
- * root changes the host's kernel */
-static const char *const hidden[] = {"/proc/acpi", "/proc/asound", "/proc/dynamic_debug",
-    "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/lock_stat",
-    "/proc/profile", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
-    "/sys/devices/virtual/powercap", "/sys/firmware", "/sys/kernel/security", "/sys/kernel/debug",
-    "/sys/kernel/tracing", "/sys/fs/cgroup"};
-static const char *const read_only[] = {"/proc/bus", "/proc/driver", "/proc/fs", "/proc/irq",
-    "/proc/mtrr", "/proc/sys", "/proc/sysrq-trigger"};
 
 static const char *const devices[] = {
     "/dev/full", "/dev/null", "/dev/random", "/dev/tty", "/dev/urandom", "/dev/zero"};
@@ -218,10 +210,13 @@ static int
 whole_overlay(const struct view *v, int host, int *ret, struct hr_err *err)
 {
 	HR_CLEAN(layers_close) struct layers l = {-1, -1, -1};
+	char ready;
 
 	/* the kernel refuses such an overlay to an ordinary user */
 	if (v->plain)
 		return 0;
+	if (hr_fd_read(v->layers, &ready, 1) != 1)
+		return hr_err_set(err, HR_E_GONE, "the launcher has ended");
 	if (layers_open(v, WHOLE, &l, err) < 0)
 		return -1;
 	*ret = new_overlay(false, host, &l);
@@ -476,55 +471,6 @@ fill_system(struct hr_err *err)
 	return 0;
 }
 
-/* Hides a file, or a directory below a copy of the mount `*nothing`, of an empty directory, which
- * is made for the first one: kernels before 6.15 copy only what is attached. */
-static int
-hide(const char *path, int *nothing, struct hr_err *err)
-{
-	static const char *const options[] = {"mode", "0555", "size", "4096", NULL};
-	const bool first = *nothing < 0;
-	HR_CLOSE int fd = -1;
-	struct stat st;
-	int r = -1;
-
-	if (lstat(path, &st) != 0)
-		return 0; /* this kernel does not have the file */
-	if (!S_ISDIR(st.st_mode)) {
-		fd = box_mount_copy(AT_FDCWD, "/dev/null", 0);
-		if (fd >= 0 && box_mount_flags(fd, 0, MOUNT_ATTR_RDONLY) == 0)
-			r = box_mount_move(fd, path);
-	} else if (first) {
-		*nothing = box_mount_new("tmpfs", options,
-		    MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-		r = *nothing >= 0 ? box_mount_move(*nothing, path) : -1;
-	} else {
-		fd = box_mount_copy(*nothing, "", 0);
-		r = fd >= 0 ? box_mount_move(fd, path) : -1;
-	}
-	return r == 0 ? 0 : hr_err_sys(err, errno, "hide %s", path);
-}
-
-static int
-mask(struct hr_err *err)
-{
-	HR_CLOSE int nothing = -1;
-	size_t i;
-
-	for (i = 0; i < sizeof(hidden) / sizeof(*hidden); i++)
-		if (hide(hidden[i], &nothing, err) < 0)
-			return -1;
-	for (i = 0; i < sizeof(read_only) / sizeof(*read_only); i++) {
-		HR_CLOSE int fd = box_mount_copy(AT_FDCWD, read_only[i], 0);
-
-		if (fd < 0 && errno == ENOENT)
-			continue;
-		if (fd < 0 || box_mount_flags(fd, 0, MOUNT_ATTR_RDONLY) < 0 ||
-		    box_mount_move(fd, read_only[i]) < 0)
-			return hr_err_sys(err, errno, "protect %s", read_only[i]);
-	}
-	return 0;
-}
-
 /* Makes the root of a box with a system of its own, which has an overlay over its directory. */
 static int
 directory_root(struct view *v, struct hr_err *err)
@@ -559,17 +505,15 @@ storage_root(struct view *v, struct hr_err *err)
 }
 
 /* Makes the box's root the only one. All of the host that the box sees is a mount without a place
- * by then. The mounts that need no layers come first, while the launcher prepares those. */
+ * by then. Most of them are made before the layers are needed, which the launcher prepares
+ * meanwhile. */
 static int
-enter_root(struct view *v, int layers, struct hr_err *err)
+enter_root(struct view *v, struct hr_err *err)
 {
 	HR_CLOSE int tree = -1;
-	char ready;
 
 	if (add_system(v, err) < 0)
 		return -1;
-	if (hr_fd_read(layers, &ready, 1) != 1)
-		return hr_err_set(err, HR_E_GONE, "the launcher has ended");
 	tree = v->s->root != NULL ? directory_root(v, err) : storage_root(v, err);
 	if (tree < 0 || add_mounts(v, err) < 0)
 		return -1;
@@ -619,17 +563,17 @@ box_view_prepare(const struct box_spec *s, bool plain, struct hr_err *err)
 int
 box_view_enter(const struct box_spec *s, bool plain, int layers, struct hr_err *err)
 {
-	struct view v = {.s = s, .plain = plain};
+	struct view v = {.s = s, .plain = plain, .layers = layers};
 
 	if (open_storage(&v, err) < 0)
 		return -1;
 	(void)umask(0);
 	if (mount(NULL, "/", NULL, BOX_MS_REC | BOX_MS_PRIVATE, NULL) < 0)
 		return hr_err_sys(err, errno, "separate the mounts from the host's");
-	if (enter_root(&v, layers, err) < 0)
+	if (enter_root(&v, err) < 0)
 		return -1;
 	hr_fd_close(&v.storage);
-	if (put_in_place(&v, err) < 0 || fill_system(err) < 0 || mask(err) < 0)
+	if (put_in_place(&v, err) < 0 || fill_system(err) < 0 || box_mask(err) < 0)
 		return -1;
 	(void)umask(022);
 	return 0;

@@ -12,8 +12,8 @@
 int box_view_prepare(const struct box_spec *s, bool plain, struct hr_err *err);
 
 /* Changes the caller, which is alone in new mount, PID and network namespaces, to the box's view.
- * Reads a byte from `layers`, which the launcher sends after box_view_prepare(). Returns 0, or -1
- * with *err: then the caller must end. */
+ * May read a byte from `layers`, which the launcher sends after box_view_prepare(). Returns 0, or
+ * -1 with *err: then the caller must end. */
 int box_view_enter(const struct box_spec *s, bool plain, int layers, struct hr_err *err);
 
 #endif
