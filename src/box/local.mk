@@ -2,6 +2,7 @@ if BOX
 # The launcher of boxes. Tests link its parts.
 noinst_LTLIBRARIES += libbox.la
 libbox_la_SOURCES = \
+	%D%/copy.c %D%/copy.h \
 	%D%/fence.c %D%/fence.h \
 	%D%/group.c %D%/group.h \
 	%D%/guard.c %D%/guard.h \

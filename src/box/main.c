@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/process/image.h"
+#include "box/copy.h"
 #include "box/fence.h"
 #include "box/spec.h"
 #include "box/start.h"
@@ -22,6 +23,8 @@
 
 static const char usage_text[] =
     "usage: handrail-box [--check] [--detach FD] [FILE]\n"
+    "       handrail-box --copy FROM TO [--without PATH]... [--freeze GROUP]\n"
+    "       handrail-box --remove DIR\n"
     "Makes a box, an isolated set of processes, and runs a program in it until it ends. FILE has "
     "a\n"
     "JSON document that describes the box; without FILE it is read from standard input.\n"
@@ -29,6 +32,9 @@ static const char usage_text[] =
     "  --check      make no box; explain the document, and what this kernel enforces\n"
     "  --detach FD  let the box live on. FD is a socket: a line with the process is written to\n"
     "               it, and the box starts when a byte comes back\n"
+    "  --copy       copy the storage FROM to the empty directory TO, and print its size; leave\n"
+    "               out PATH below FROM; freeze the control group GROUP meanwhile\n"
+    "  --remove     remove a storage\n"
     "  --help       print this text\n"
     "\n"
     "The exit status is the program's; 2: the command or the document is wrong; 125: the box\n"
@@ -39,6 +45,38 @@ struct order {
 	int control; /* -1: the box runs in the foreground */
 	const char *file;
 };
+
+static int
+fail(int status, const struct hr_err *e)
+{
+	(void)fprintf(stderr, "handrail-box: %s\n", e->msg);
+	return status;
+}
+
+/* Implements --copy and --remove. Returns the exit status, or -1 for another command. */
+static int
+copy_or_remove(int argc, char **argv)
+{
+	struct hr_err e = {0};
+	struct box_copy c = {0};
+	size_t n = 0;
+	int i;
+
+	if (argc == 3 && strcmp(argv[1], "--remove") == 0)
+		return box_copy_remove(argv[2], &e) == 0 ? 0 : fail(STATUS_FAILED, &e);
+	if (argc < 4 || argc % 2 != 0 || strcmp(argv[1], "--copy") != 0)
+		return -1;
+	c.from = argv[2];
+	c.to = argv[3];
+	for (i = 4; i < argc; i += 2)
+		if (strcmp(argv[i], "--without") == 0 && n < BOX_COPY_WITHOUT)
+			c.without[n++] = argv[i + 1];
+		else if (strcmp(argv[i], "--freeze") == 0 && c.group == NULL)
+			c.group = argv[i + 1];
+		else
+			return -1;
+	return box_copy(&c, &e) == 0 ? 0 : fail(STATUS_FAILED, &e);
+}
 
 /* Returns false for a command that usage_text does not show. */
 static bool
@@ -66,13 +104,6 @@ parse(struct order *o, int argc, char **argv)
 		}
 	}
 	return !o->check || o->control < 0;
-}
-
-static int
-fail(int status, const struct hr_err *e)
-{
-	(void)fprintf(stderr, "handrail-box: %s\n", e->msg);
-	return status;
 }
 
 static int
@@ -136,6 +167,9 @@ main(int argc, char **argv)
 
 	if (hr_fd_open_stdio(&e) < 0 || leave_file(argv, &e) < 0)
 		return fail(STATUS_FAILED, &e);
+	status = copy_or_remove(argc, argv);
+	if (status >= 0)
+		return status;
 	if (!parse(&o, argc, argv) || o.help) {
 		(void)fputs(usage_text, o.help ? stdout : stderr);
 		return o.help ? 0 : STATUS_USAGE;

@@ -1,0 +1,466 @@
+/* Copies the files of a box: with root's rights, or in a user namespace with the accounts that the
+ * caller's boxes have. */
+#include "config.h"
+
+#include "box/copy.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/account.h"
+#include "base/buf.h"
+#include "base/clean.h"
+#include "base/dir.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/process/hierarchy.h"
+#include "base/process/spawn.h"
+#include "box/ids.h"
+
+#define PIECE (128u << 10)
+#define ATTRIBUTES_MAX (64u << 10) /* the kernel's limit of a list, and of one value */
+#define LINKS "links" /* directory of the copy with its files that have several names */
+#define FREEZE_PATIENCE_MS 5000
+#define FREEZE_TICK_MS 2
+
+struct copying {
+	int links;
+	bool no_clones; /* the file system cannot share blocks */
+	uint64_t files, bytes;
+	char piece[PIECE], list[ATTRIBUTES_MAX], value[ATTRIBUTES_MAX];
+};
+
+/* The kinds of directories in a storage. */
+enum place { TOP, LAYERS, LAYER, BELOW };
+
+static int
+failed(const char *name, struct hr_err *err)
+{
+	return hr_err_sys(err, errno, "copy %s", name);
+}
+
+/* Returns true if an entry was removed or replaced since its directory was read. */
+static bool
+has_gone(void)
+{
+	return errno == ENOENT || errno == ENOTDIR || errno == ELOOP;
+}
+
+/* Copies the extended attributes, which mark directories of overlays as opaque. */
+static int
+copy_attributes(struct copying *c, int from, int to)
+{
+	ssize_t n = flistxattr(from, c->list, sizeof(c->list)), size;
+	const char *name;
+
+	if (n < 0)
+		return errno == ENOTSUP ? 0 : -1;
+	for (name = c->list; name < c->list + n; name += strlen(name) + 1) {
+		size = fgetxattr(from, name, c->value, sizeof(c->value));
+		if (size < 0 && errno == ENODATA)
+			continue;
+		/* labels of the machine's security modules are made by the kernel */
+		if ((size < 0 || fsetxattr(to, name, c->value, (size_t)size, 0) != 0) &&
+		    (strncmp(name, "security.", 9) != 0 || (errno != EPERM && errno != ENOTSUP)))
+			return -1;
+	}
+	return 0;
+}
+
+static int
+copy_properties(struct copying *c, int from, int to, const struct stat *st)
+{
+	const struct timespec times[] = {st->st_atim, st->st_mtim};
+
+	/* a change of the owner takes away bits of the mode, and attributes */
+	return fchown(to, st->st_uid, st->st_gid) == 0 && copy_attributes(c, from, to) == 0 &&
+		       fchmod(to, st->st_mode & 07777) == 0 && futimens(to, times) == 0
+		   ? 0
+		   : -1;
+}
+
+/* Copies one extent of a file that ends before `end`, or where the file was cut meanwhile. */
+static int
+copy_extent(struct copying *c, int from, int to, off_t at, off_t end)
+{
+	ssize_t n, done;
+
+	for (; at < end; at += n) {
+		n = pread(from, c->piece, sizeof(c->piece), at);
+		if (n <= 0)
+			return n < 0 ? -1 : 0;
+		for (done = 0; done < n;) {
+			const ssize_t put =
+			    pwrite(to, c->piece + done, (size_t)(n - done), at + done);
+
+			if (put < 0)
+				return -1;
+			done += put;
+		}
+	}
+	return 0;
+}
+
+static int
+copy_data(struct copying *c, int from, int to, off_t size)
+{
+	off_t at = 0, end;
+
+	if (size == 0)
+		return 0;
+	if (!c->no_clones && ioctl(to, FICLONE, from) == 0)
+		return 0;
+	c->no_clones = true;
+	while (at < size && (at = lseek(from, at, SEEK_DATA)) >= 0) {
+		end = lseek(from, at, SEEK_HOLE);
+		end = end < 0 || end > size ? size : end;
+		if (copy_extent(c, from, to, at, end) != 0)
+			return -1;
+		at = end;
+	}
+	return at >= 0 || errno == ENXIO ? ftruncate(to, size) : -1;
+}
+
+static int
+copy_file(struct copying *c, int dir, int to_dir, const char *name, struct hr_err *err)
+{
+	/* opening a device could have an effect */
+	HR_CLOSE int at = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	HR_CLOSE int from = -1;
+	HR_CLOSE int to = -1;
+	char path[32];
+	struct stat st;
+
+	if (at < 0)
+		return has_gone() ? 0 : failed(name, err);
+	if (fstat(at, &st) != 0)
+		return failed(name, err);
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
+	from = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	to = openat(to_dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (from < 0 || to < 0 || copy_data(c, from, to, st.st_size) != 0 ||
+	    copy_properties(c, from, to, &st) != 0)
+		return failed(name, err);
+	c->bytes += (uint64_t)st.st_blocks * 512;
+	return 0;
+}
+
+static int
+copy_link(int dir, int to, const char *name, struct hr_err *err)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
+
+	if (n < 0)
+		return has_gone() || errno == EINVAL ? 0 : failed(name, err);
+	target[n] = '\0';
+	return symlinkat(target, to, name) == 0 ? 1 : failed(name, err);
+}
+
+/* Copies an entry that is no directory. */
+static int
+copy_other(
+    struct copying *c, int dir, int to, const char *name, const struct stat *st, struct hr_err *err)
+{
+	const struct timespec times[] = {st->st_atim, st->st_mtim};
+	int r;
+
+	if (S_ISREG(st->st_mode))
+		return copy_file(c, dir, to, name, err);
+	if (S_ISLNK(st->st_mode))
+		r = copy_link(dir, to, name, err);
+	else
+		r = mknodat(to, name, st->st_mode, st->st_rdev) == 0 ? 1 : failed(name, err);
+	if (r > 0 &&
+	    (fchownat(to, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) != 0 ||
+		(!S_ISLNK(st->st_mode) && fchmodat(to, name, st->st_mode & 07777, 0) != 0) ||
+		utimensat(to, name, times, AT_SYMLINK_NOFOLLOW) != 0))
+		r = failed(name, err);
+	return r < 0 ? -1 : 0;
+}
+
+/* Copies the first name of a file, and links the others to that. */
+static int
+copy_linked(
+    struct copying *c, int dir, int to, const char *name, const struct stat *st, struct hr_err *err)
+{
+	char number[24];
+
+	if (st->st_nlink < 2)
+		return copy_other(c, dir, to, name, st, err);
+	(void)snprintf(number, sizeof(number), "%ju", (uintmax_t)st->st_ino);
+	if (linkat(c->links, number, to, name, 0) == 0)
+		return 0;
+	if (copy_other(c, dir, to, name, st, err) < 0)
+		return -1;
+	/* a file may have no more links, or never have two, and one that has gone has no copy */
+	(void)unlinkat(c->links, number, 0);
+	return linkat(to, name, c->links, number, 0) == 0 || errno == ENOENT || errno == EMLINK ||
+		       errno == EPERM
+		   ? 0
+		   : failed(name, err);
+}
+
+/* Sets the rests of the paths below `name`. Returns false if `name` itself is left out. */
+static bool
+enter(const char *const *without, const char *name, const char **ret)
+{
+	const size_t n = strlen(name);
+	size_t i;
+
+	for (i = 0; i < BOX_COPY_WITHOUT; i++) {
+		ret[i] = NULL;
+		if (without[i] == NULL || strncmp(without[i], name, n) != 0)
+			continue;
+		if (without[i][n] == '\0')
+			return false;
+		ret[i] = without[i][n] == '/' ? without[i] + n + 1 : NULL;
+	}
+	return true;
+}
+
+static int copy_directory(struct copying *c, int from, int to, const char *const *without,
+    enum place place, unsigned depth, struct hr_err *err);
+
+static int
+copy_entry(struct copying *c, int dir, int to, const char *name, const char *const *without,
+    enum place place, unsigned depth, struct hr_err *err)
+{
+	const enum place next = place == TOP && strcmp(name, "layers") == 0 ? LAYERS
+				: place == LAYERS                           ? LAYER
+									    : BELOW;
+	const char *rest[BOX_COPY_WITHOUT];
+	HR_CLOSE int below = -1;
+	HR_CLOSE int copy = -1;
+	struct stat st;
+
+	/* a layer's working files belong to its overlay */
+	if (!enter(without, name, rest) ||
+	    (place == LAYER && (strcmp(name, "work") == 0 || strcmp(name, "new") == 0)))
+		return 0;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return has_gone() ? 0 : failed(name, err);
+	if (S_ISSOCK(st.st_mode))
+		return 0;
+	c->files++;
+	if (!S_ISDIR(st.st_mode))
+		return copy_linked(c, dir, to, name, &st, err);
+	below = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (below < 0)
+		return has_gone() ? 0 : failed(name, err);
+	if (mkdirat(to, name, 0700) != 0 ||
+	    (copy = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+		return failed(name, err);
+	if (copy_directory(c, below, copy, rest, next, depth + 1, err) < 0)
+		return -1;
+	return copy_properties(c, below, copy, &st) == 0 ? 0 : failed(name, err);
+}
+
+static int
+copy_directory(struct copying *c, int from, int to, const char *const *without, enum place place,
+    unsigned depth, struct hr_err *err)
+{
+	HR_CLOSEDIR DIR *d = hr_dir_take(openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	const struct dirent *e;
+
+	if (depth > HR_PATH_DEPTH)
+		return hr_err_set(err, HR_E_TOOLARGE,
+		    "the box has directories deeper than %d levels", HR_PATH_DEPTH);
+	while (d != NULL && (e = hr_dir_next(d)) != NULL)
+		if (copy_entry(c, from, to, e->d_name, without, place, depth, err) < 0)
+			return -1;
+	return d != NULL && errno == 0 ? 0 : hr_err_sys(err, errno, "read a directory of the box");
+}
+
+static int
+copy_storage(int from, int to, const char *const *without, struct hr_err *err)
+{
+	HR_FREE struct copying *c = calloc(1, sizeof(*c));
+	HR_BUF(line, 128);
+	int r;
+
+	if (c == NULL)
+		return hr_err_nomem(err);
+	(void)umask(0);
+	if (mkdirat(to, LINKS, 0700) != 0)
+		return hr_err_sys(err, errno, "make a directory in the copy");
+	c->links = openat(to, LINKS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = c->links >= 0 ? copy_directory(c, from, to, without, TOP, 0, err) : failed(LINKS, err);
+	hr_fd_close(&c->links);
+	if (r < 0)
+		return -1;
+	hr_buf_addf(
+	    &line, "{\"files\": %" PRIu64 ", \"bytes\": %" PRIu64 "}\n", c->files, c->bytes);
+	return hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&line), line.len, err);
+}
+
+/* ---- the accounts of the box ---- */
+
+struct order {
+	const char *from, *to; /* `to` NULL: remove `from` */
+	const char *const *without;
+};
+
+static int
+carry_out(const struct order *o, struct hr_err *err)
+{
+	HR_CLOSE int from = -1;
+	HR_CLOSE int to = -1;
+	HR_FREE char *links = NULL;
+
+	if (o->to == NULL)
+		return hr_path_remove(o->from, err);
+	links = hr_path_join(o->to, LINKS);
+	from = open(o->from, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	to = open(o->to, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (links == NULL)
+		return hr_err_nomem(err);
+	if (from < 0 || to < 0)
+		return hr_err_sys(err, errno, "open %s", from < 0 ? o->from : o->to);
+	return copy_storage(from, to, o->without, err) < 0 ? -1 : hr_path_remove(links, err);
+}
+
+/* Runs the child, which waits until its ids are mapped. */
+static void __attribute__((noreturn)) inside(const struct order *o, int sync)
+{
+	struct hr_err e = {0};
+	char go;
+	int r = -1;
+
+	if (unshare(CLONE_NEWUSER) != 0)
+		(void)hr_err_sys(&e, errno, "make a user namespace");
+	else if (hr_fd_write_full(sync, "u", 1, NULL) < 0 || hr_fd_read(sync, &go, 1) != 1)
+		_exit(1);
+	else if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0 ||
+		 prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+		(void)hr_err_sys(&e, errno, "become root of the user namespace");
+	else
+		r = carry_out(o, &e);
+	(void)hr_fd_write_full(sync, e.msg, strlen(e.msg), NULL);
+	_exit(r == 0 ? 0 : 1);
+}
+
+static int
+with_ids(const struct order *o, struct hr_err *err)
+{
+	char text[sizeof(err->msg)];
+	struct box_ids ids;
+	int sync[2], status = -1;
+	ssize_t n = -1;
+	pid_t pid;
+	int r;
+
+	if (hr_account_is_root())
+		return carry_out(o, err);
+	box_ids_find(&ids);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sync) < 0)
+		return hr_err_sys(err, errno, "a socket pair");
+	pid = fork();
+	if (pid == 0) {
+		hr_fd_close(&sync[0]);
+		inside(o, sync[1]);
+	}
+	r = pid > 0 ? 0 : hr_err_sys(err, errno, "start a process");
+	hr_fd_close(&sync[1]);
+	if (r == 0 && hr_fd_read(sync[0], text, 1) == 1 && text[0] == 'u')
+		r = box_ids_map(&ids, pid, err) == 0 ? hr_fd_write_full(sync[0], "g", 1, err) : -1;
+	if (r == 0)
+		n = hr_fd_read_full(sync[0], text, sizeof(text) - 1, NULL);
+	hr_fd_close(&sync[0]);
+	if (pid > 0 && hr_spawn_end(pid, &status) < 0)
+		status = -1;
+	if (r < 0 || status == 0)
+		return r;
+	text[n > 0 ? n : 0] = '\0';
+	return hr_err_set(
+	    err, HR_E_SYS, "%s", n > 0 ? text : "the process that copied files was killed");
+}
+
+int
+box_copy_remove(const char *path, struct hr_err *err)
+{
+	return with_ids(&(struct order){.from = path}, err);
+}
+
+/* ---- the freezer ---- */
+
+/* The files of cgroups of version 2 and version 1: the one to write and its values, the one to read
+ * and its text when all processes have stopped. */
+static const struct {
+	const char *put, *frozen, *thawed, *read, *stopped;
+} ways[] = {{"cgroup.freeze", "1", "0", "cgroup.events", "frozen 1"},
+    {"freezer.state", "FROZEN", "THAWED", "freezer.state", "FROZEN"}};
+
+static int
+freeze(const char *group, struct hr_err *err)
+{
+	const size_t way = hr_hierarchy_put(group, ways[0].put, ways[0].frozen, NULL) != 0;
+	HR_FREE char *path = hr_path_join(group, ways[way].read);
+	struct pollfd events = {.events = POLLPRI};
+	HR_CLOSE int fd = -1;
+	char text[4096];
+	ssize_t n = 0;
+	int i;
+
+	if (path == NULL)
+		return hr_err_nomem(err);
+	if (way == 1 && hr_hierarchy_put(group, ways[1].put, ways[1].frozen, err) < 0)
+		return -1;
+	events.fd = fd = open(path, O_RDONLY | O_CLOEXEC);
+	for (i = 0; fd >= 0 && i < FREEZE_PATIENCE_MS / FREEZE_TICK_MS; i++) {
+		n = pread(fd, text, sizeof(text) - 1, 0);
+		if (n < 0)
+			break;
+		text[n] = '\0';
+		if (strstr(text, ways[way].stopped) != NULL)
+			return 0;
+		/* version 1 reports no change */
+		(void)poll(&events, 1, FREEZE_TICK_MS);
+	}
+	if (fd < 0 || n < 0)
+		return hr_err_sys(err, errno, "read %s", path);
+	return hr_err_set(err, HR_E_TIMEOUT, "the processes of the box could not be frozen");
+}
+
+static void
+thaw(const char *group)
+{
+	if (hr_hierarchy_put(group, ways[0].put, ways[0].thawed, NULL) < 0)
+		(void)hr_hierarchy_put(group, ways[1].put, ways[1].thawed, NULL);
+}
+
+int
+box_copy(const struct box_copy *c, struct hr_err *err)
+{
+	const struct order o = {.from = c->from, .to = c->to, .without = c->without};
+	int r;
+
+	/* the reader of the output may be killed, and the group must be thawed then, too */
+	(void)signal(SIGPIPE, SIG_IGN);
+	r = c->group != NULL ? freeze(c->group, err) : 0;
+
+	if (r == 0)
+		r = with_ids(&o, err);
+	if (c->group != NULL)
+		thaw(c->group);
+	return r;
+}

@@ -1,0 +1,28 @@
+/* box_copy: copies and removes the files that boxes have changed, which belong to all accounts of a
+ * box. The box may run meanwhile, and nothing that it does misleads the copy: no link is followed,
+ * and nothing but regular files is opened. */
+#ifndef HR_BOX_COPY_H
+#define HR_BOX_COPY_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+#define BOX_COPY_WITHOUT 4 /* maximum of paths that are left out */
+
+struct box_copy {
+	const char *from;  /* a directory */
+	const char *to;    /* an empty directory */
+	const char *group; /* the control group to freeze meanwhile; NULL: none */
+	const char *without[BOX_COPY_WITHOUT]; /* paths below `from` to leave out; NULL: no more */
+};
+
+/* Copies a storage, as the root of a box of this account, and prints {"files": N, "bytes": N} on
+ * standard output. The group is thawed again, also after a failure. Returns 0, or -1 with *err. */
+int box_copy(const struct box_copy *c, struct hr_err *err);
+
+/* Removes a directory with its contents, as the root of a box of this account. Returns 0, or -1
+ * with *err. */
+int box_copy_remove(const char *path, struct hr_err *err);
+
+#endif
