@@ -61,9 +61,9 @@ t_fuzz_replay_ids_LDADD = libbox.la
 t_fuzz_fuzz_ids_SOURCES = %D%/fuzz/fuzz_ids.c
 t_fuzz_fuzz_ids_LDFLAGS = $(LIBFUZZER)
 t_fuzz_fuzz_ids_LDADD = libbox.la
-LONG_TESTS += %D%/e2e/test_host_box.py %D%/e2e/test_box_url.py %D%/e2e/test_box_sh.py %D%/e2e/test_box_kills_long.py %D%/attack/attack_net.py %D%/attack/attack_shell.py %D%/e2e/test_box_tools.py %D%/e2e/test_egress.py %D%/e2e/test_egress_clients.py %D%/e2e/test_egress_docker.py %D%/e2e/test_egress_git.py
+LONG_TESTS += %D%/e2e/test_host_box.py %D%/e2e/test_host_snapshot.py %D%/e2e/test_box_url.py %D%/e2e/test_box_sh.py %D%/e2e/test_box_kills_long.py %D%/attack/attack_net.py %D%/attack/attack_shell.py %D%/e2e/test_box_tools.py %D%/e2e/test_egress.py %D%/e2e/test_egress_clients.py %D%/e2e/test_egress_docker.py %D%/e2e/test_egress_git.py
 endif
-EXTRA_DIST += %D%/attack/README %D%/attack/attack_box.py %D%/attack/attack_net.py %D%/e2e/lib/box.py %D%/e2e/lib/hostbox.py %D%/e2e/lib/seat.py %D%/e2e/test_box_sh.py %D%/e2e/test_box_url.py %D%/e2e/test_host_box.py %D%/e2e/test_box.py %D%/fuzz/fuzz_box.c %D%/fuzz/seeds/box.txt %D%/fuzz/fuzz_ids.c %D%/fuzz/seeds/ids.txt %D%/e2e/test_box_server.py %D%/e2e/lib/boxed.py %D%/e2e/test_box_kills.py %D%/e2e/test_box_kills_long.py %D%/e2e/lib/killed_at.py %D%/attack/attack_shell.py %D%/e2e/test_box_tools.py %D%/e2e/test_egress.py %D%/e2e/test_egress_clients.py %D%/e2e/test_egress_docker.py %D%/e2e/test_egress_git.py
+EXTRA_DIST += %D%/attack/README %D%/attack/attack_box.py %D%/attack/attack_net.py %D%/e2e/lib/box.py %D%/e2e/lib/hostbox.py %D%/e2e/lib/seat.py %D%/e2e/test_box_sh.py %D%/e2e/test_box_url.py %D%/e2e/test_host_box.py %D%/e2e/test_host_snapshot.py %D%/e2e/test_box.py %D%/fuzz/fuzz_box.c %D%/fuzz/seeds/box.txt %D%/fuzz/fuzz_ids.c %D%/fuzz/seeds/ids.txt %D%/e2e/test_box_server.py %D%/e2e/lib/boxed.py %D%/e2e/test_box_kills.py %D%/e2e/test_box_kills_long.py %D%/e2e/lib/killed_at.py %D%/attack/attack_shell.py %D%/e2e/test_box_tools.py %D%/e2e/test_egress.py %D%/e2e/test_egress_clients.py %D%/e2e/test_egress_docker.py %D%/e2e/test_egress_git.py
 
 # the rules of a box's network, and what a box sends first
 check_PROGRAMS += %D%/unit/test_egress_nomem %D%/unit/test_egress_policy %D%/unit/test_egress_wire %D%/unit/test_egress_within %D%/fuzz/replay_egress_policy %D%/fuzz/replay_egress_wire

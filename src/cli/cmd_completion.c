@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/strv.h"
 #include "cli/commands.h"
+#include "host/box/snapshot.h"
 #include "host/config/rules.h"
 #include "host/handle.h"
 #include "host/records/secret.h"
@@ -124,6 +125,22 @@ put_stored(struct cli *c, struct hr_buf *b, const char *current, bool secrets)
 		return cli_fail(&err);
 	for (i = 0; i < names.n; i++)
 		put(b, current, names.v[i], NULL);
+	return CLI_OK;
+}
+
+static int
+put_snapshots(struct cli *c, struct hr_buf *b, const char *current)
+{
+	HR_PUT struct json_object *list = NULL;
+	HR_FREE char *json = NULL;
+	struct hr_err err = {0};
+	size_t i;
+
+	if (hr_box_snapshots(c->state_dir, &json, &err) < 0 ||
+	    hr_json_decode(json, strlen(json), &list, NULL) < 0)
+		return cli_fail(&err);
+	for (i = 0; i < hr_json_count(list); i++)
+		put(b, current, hr_json_text_or(hr_json_entry(list, i), "tag", ""), NULL);
 	return CLI_OK;
 }
 
@@ -242,6 +259,8 @@ put_words(struct cli *c, struct hr_buf *b, int argc, char **argv)
 
 	while (i < argc - 1)
 		i += take(&l, c, argv + i, i == argc - 2);
+	if (l.option != NULL && strcmp(l.option->name, "from") == 0)
+		return put_snapshots(c, b, current);
 	if (l.option != NULL)
 		return l.option->letter == 'n' ? put_names(c, b, current) : CLI_OK;
 	if (*current == '-') {
@@ -249,6 +268,11 @@ put_words(struct cli *c, struct hr_buf *b, int argc, char **argv)
 		put_options(b, current, cli_common);
 	} else if (l.cmd == NULL) {
 		put_commands(b, current, l.group);
+		/* a group that is a command as well takes names */
+		if (l.group != NULL && cli_command_of(NULL, l.group) != NULL)
+			return put_names(c, b, current);
+	} else if (l.cmd == &cli_snapshot_rm) {
+		return put_snapshots(c, b, current);
 	} else if (l.cmd->form == CLI_NAMES ||
 		   (l.args == 0 && (l.cmd->form == CLI_NAME || l.cmd->form == CLI_FIRST ||
 				       l.cmd->form >= CLI_EXEC))) {

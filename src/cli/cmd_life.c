@@ -21,6 +21,7 @@
 #include "host/config/settings.h"
 #include "base/strv.h"
 #include "host/handle.h"
+#include "host/kind.h"
 #include "host/life/urls.h"
 #include "host/records/record.h"
 #include "proto/json.h"
@@ -28,6 +29,7 @@
 #define RUN 1 /* letters of options without a short form */
 #define PAYLOAD 2
 #define NETWORK 3
+#define FROM 4
 
 /* ---- up ---- */
 
@@ -37,6 +39,7 @@ static const struct cli_option up_options[] = {
     {'i', "image", "IMAGE", "image [sandbox.runtime_container_image]"},
     {PAYLOAD, "payload", "DIR", "handrail's programs for an image without them [sandbox.payload]"},
     {NETWORK, "network", "MODE", "none, host or egress [sandbox.security.network_mode]"},
+    {FROM, "from", "TAG", "start a box with the files of a snapshot [box.from]"},
     {RUN, "run", "COMMAND", "then run COMMAND, as \"handrail run\" does"},
     {'t', "timeout", "SECONDS", "with --run: how long to wait [sandbox.timeout]"},
     {0, NULL, NULL, NULL},
@@ -83,7 +86,7 @@ static const struct {
 	char letter;
 	const char *key;
 } settings[] = {{'i', "sandbox.runtime_container_image"}, {PAYLOAD, "sandbox.payload"},
-    {NETWORK, "sandbox.security.network_mode"}};
+    {NETWORK, "sandbox.security.network_mode"}, {FROM, "box.from"}};
 
 /* Refuses --payload for back-ends whose image or machine must contain handrail already. */
 static int
@@ -107,6 +110,11 @@ set_by_options(struct cli *c, const struct cli_args *a)
 
 	if (cli_value(a, PAYLOAD) != NULL && payload_fits(c) != CLI_OK)
 		return CLI_USAGE;
+	value = hr_config_text(c->config, "core.runtime");
+	if (cli_value(a, FROM) != NULL && (value == NULL || strcmp(value, "box") != 0))
+		return cli_usage("--from: snapshots are of boxes, and the back-end %s makes none: "
+				 "add -r box",
+		    value != NULL ? value : HR_KIND_DEFAULT);
 
 	for (i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
 		value = cli_value(a, settings[i].letter);

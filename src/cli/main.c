@@ -530,6 +530,17 @@ next_word(int argc, char **argv, struct cli_args *a)
 	return r;
 }
 
+/* Returns true if the first word is a group. One that is a command as well is a group only before
+ * the name of another command of the group. */
+static bool
+is_group(int argc, char **argv)
+{
+	const char *group = cli_group(argv[0]);
+
+	return group != NULL && (cli_command_of(NULL, group) == NULL ||
+				    (argc > 1 && cli_command_of(group, argv[1]) != NULL));
+}
+
 /* Finds the subcommand. argv holds the program or a group, and the rest; group NULL: the
  * program. */
 static int
@@ -540,7 +551,7 @@ with_command(struct cli *c, const char *group, int argc, char **argv, struct cli
 
 	if (r == CLI_OK && a->argc == 0)
 		return cli_value(a, 'h') != NULL ? help(group) : (help(group), CLI_USAGE);
-	if (r == CLI_OK && group == NULL && cli_group(a->argv[0]) != NULL)
+	if (r == CLI_OK && group == NULL && is_group(a->argc, a->argv))
 		return with_command(c, cli_group(a->argv[0]), a->argc, a->argv, a);
 	cmd = r == CLI_OK ? cli_find_command(group, a->argv[0]) : NULL;
 	if (cmd == NULL)

@@ -28,8 +28,6 @@ static const struct {
     {"rename", "a sandbox keeps its name; \"handrail up NAME\" starts one of another name"},
     {"set", "\"handrail config\" prints the settings; --set KEY=VALUE of each command is for that "
 	    "one, config.toml for all"},
-    {"snapshot", "a sandbox makes no image; \"handrail stop\" keeps one as it is"},
-    {"fork", "no copy of a sandbox is made: start another one and copy files into it"},
     {"wait", "\"handrail attach\" waits for the end of the command that runs"},
     {"cat", "\"handrail read PATH\" prints a file"},
     {"create", MAKES},

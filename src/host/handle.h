@@ -47,6 +47,10 @@ struct hr_sandbox {
 	struct hr_log_stream *stream; /* NULL: no stream follows the log */
 };
 
+/* Makes a snapshot, as snapshot() of struct hr_sandbox_ops. Returns 0, or -1 with *err set,
+ * HR_E_UNSUPPORTED if the back-end makes none. */
+int hr_sandbox_snapshot(struct hr_sandbox *s, const char *tag, char **ret_json, struct hr_err *err);
+
 /* Frees the sandbox; for HR_CLEAN(), like those of settings.h and rest.h. */
 static inline void
 hr_sandbox_clean(struct hr_sandbox **s)

@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* increases when the table changes incompatibly for older back-ends */
-#define HR_BACKEND_ABI 9
+#define HR_BACKEND_ABI 10
 
 struct hr_sandbox_ops;
 
@@ -219,6 +219,10 @@ struct hr_sandbox_ops {
 	int (*network)(void *self, char **ret_json, struct hr_err *err);
 	int (*set_network)(void *self, const char *json, struct hr_err *err);
 	int (*network_log)(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err);
+
+	/* Copies the files of the sandbox as a snapshot, whose name is `tag` (NULL: any), while it
+	 * runs. *ret_json is the snapshot's record, freed by the library. NULL: not supported. */
+	int (*snapshot)(void *self, const char *tag, char **ret_json, struct hr_err *err);
 
 	/* ---- the back-end, not a sandbox: after open, without connect ---- */
 

@@ -5,7 +5,7 @@ libhost_la_SOURCES = \
 	%D%/life/action.c %D%/life/action.h \
 	%D%/backends.c %D%/backends.h \
 	%D%/box/box.c %D%/box/box_int.h %D%/box/doctor.c %D%/box/group.c \
-	%D%/box/make.c %D%/box/spec.c \
+	%D%/box/make.c %D%/box/snapshot.c %D%/box/snapshot.h %D%/box/spec.c \
 	%D%/sidecar/egress.c %D%/sidecar/egress.h %D%/sidecar/forward.c %D%/sidecar/place.c %D%/sidecar/sidecar.c \
 	%D%/sidecar/sidecar.h %D%/sidecar/tokens.c \
 	%D%/build.c \
@@ -29,6 +29,7 @@ libhost_la_SOURCES = \
 	%D%/life/sandbox.c \
 	%D%/records/sessionid.c \
 	%D%/life/setup.c %D%/life/setup.h \
+	%D%/life/snapshot.c \
 	%D%/life/tasks.c %D%/life/tasks.h \
 	%D%/life/tokens.c %D%/life/tokens.h \
 	%D%/life/urls.c %D%/life/urls.h \

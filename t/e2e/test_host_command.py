@@ -603,7 +603,7 @@ def manual():
         page = f.read()
     part = page.split("The commands are:")[1].split(".Ss Back-ends")[0]
     with Host() as h:
-        listed = re.findall(r"^\.It Cm ((?:repo |image |fleet |net |secret )?[a-z]+)", part, re.M)
+        listed = re.findall(r"^\.It Cm ((?:repo |image |fleet |net |secret |snapshot )?[a-z]+)", part, re.M)
         equal(sorted(listed), sorted(commands(h)), "commands")
         for command in commands(h):
             for name, letter, _ in options(h, command):

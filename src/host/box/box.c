@@ -438,6 +438,8 @@ box_rules_log(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err 
 }
 
 static const struct hr_backend_option options[] = {
+    {"from", HR_OPTION_TEXT, NULL, false,
+	"the snapshot whose files a new box starts with; unset: the host's programs alone"},
     {"network", HR_OPTION_TEXT, "\"none\"", false,
 	"none: only the box's own loopback interface; host: the machine's network; egress: what "
 	"sandbox.network allows"},
@@ -479,5 +481,6 @@ const struct hr_sandbox_ops hr_backend_box = {
     .network = box_rules,
     .set_network = box_set_rules,
     .network_log = box_rules_log,
+    .snapshot = hr_box_snapshot,
     .doctor = hr_box_doctor,
 };

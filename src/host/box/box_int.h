@@ -14,6 +14,8 @@
 #define HR_BOX_NOTIFY "ready"
 /* A file in the box's directory: the line {"pid": N, "started": N, "groups": [PATH, ...]}. */
 #define HR_BOX_PROCESS "process"
+#define HR_BOX_STATE_DIR                                                                           \
+	"/var/lib/handrail" /* the journal, which outlives the box as its files do */
 #define HR_BOX_LINE_MAX (1u << 16)
 
 enum { HR_BOX_VSCODE, HR_BOX_APP1, HR_BOX_APP2, HR_BOX_PORTS };
@@ -70,9 +72,17 @@ long long hr_box_open_files(const struct hr_config *c, struct hr_err *err);
 /* Freezes or thaws all processes of the box. Returns 1, 0 if the box has no control group that can,
  * or -1 with *err set. */
 int hr_box_freeze(const struct hr_box *b, bool frozen, struct hr_err *err);
+/* Returns that control group, or NULL if there is none. */
+const char *hr_box_freezer(const struct hr_box *b);
 bool hr_box_is_frozen(const struct hr_box *b);
 /* Removes the control groups of a box that has ended. */
 void hr_box_remove_groups(struct hr_box *b);
+
+/* Fills the storage of a new box with the files of the snapshot box.from, if that is set. Returns
+ * 0, or -1 with *err set. */
+int hr_box_fill(struct hr_box *b, struct hr_err *err);
+/* Implements snapshot() of struct hr_sandbox_ops. */
+int hr_box_snapshot(void *self, const char *tag, char **ret_json, struct hr_err *err);
 
 int hr_box_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err);
 

@@ -44,6 +44,15 @@ freezer(const struct hr_box *b, size_t *ret_way, char *ret)
 	return NULL;
 }
 
+const char *
+hr_box_freezer(const struct hr_box *b)
+{
+	char state;
+	size_t way;
+
+	return freezer(b, &way, &state);
+}
+
 int
 hr_box_freeze(const struct hr_box *b, bool frozen, struct hr_err *err)
 {

@@ -28,7 +28,6 @@
 
 #define PORT 30000 /* port in the start command, on which nothing listens */
 #define RUN_DIR "/run/handrail/server"
-#define STATE_DIR "/var/lib/handrail" /* the journal, which outlives the box as its files do */
 #define UID_FIRST 1000
 #define UID_LAST 59999
 #define STANDARD_MEMORY "4G"
@@ -356,7 +355,7 @@ command(struct spec *s, struct hr_err *err)
 {
 	static const char *const more[] = {"--listen",
 	    "unix:" HR_SIDECAR_EDGE "/" HR_SIDECAR_SOCKET, "--run-dir", RUN_DIR, "--state-dir",
-	    STATE_DIR, NULL};
+	    HR_BOX_STATE_DIR, NULL};
 	const struct hr_backend_host *h = s->b->h;
 	struct hr_command c = hr_command_in_image(h, PORT);
 	HR_CLEAN(hr_strv_done) struct hr_strv prefix = {0};

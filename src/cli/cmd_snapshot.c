@@ -1,0 +1,99 @@
+/* Implements snapshot: copies of the files of boxes, from which "up --from" starts others. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <json-c/json_object.h>
+
+#include "base/buf.h"
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "host/box/snapshot.h"
+#include "host/handle.h"
+#include "proto/json.h"
+
+static int
+snapshot(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
+{
+	HR_FREE char *json = NULL;
+	HR_PUT struct json_object *o = NULL;
+	struct hr_err err = {0};
+
+	if (hr_sandbox_snapshot(s, a->argc > 0 ? a->argv[0] : NULL, &json, &err) < 0)
+		return cli_fail(&err);
+	if (c->json)
+		return cli_out_line(json);
+	if (hr_json_decode(json, strlen(json), &o, NULL) < 0)
+		return cli_error("the record of the snapshot is not JSON");
+	if (!hr_json_true_at(o, "still"))
+		cli_note(c, "nothing could freeze the box: files that its commands changed "
+			    "meanwhile may be half old and half new");
+	return cli_out_line(hr_json_text_or(o, "tag", "-"));
+}
+
+const struct cli_command cli_snapshot = {"snapshot", NULL, "NAME [TAG]",
+    "Copy the files of a box, for \"up --from TAG\"; prints TAG.", NULL, 0, 1, CLI_FIRST, NULL,
+    snapshot};
+
+static void
+put_line(struct hr_buf *b, struct json_object *o)
+{
+	const time_t t = (time_t)hr_json_int_at(o, "created");
+	char when[32] = "-";
+	struct tm tm;
+
+	if (gmtime_r(&t, &tm) != NULL)
+		(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	hr_buf_addf(b, "%-20s %-20s %-20s %8lld %7.1fM\n", hr_json_text_or(o, "tag", "-"),
+	    hr_json_text_or(o, "sandbox", "-"), when, (long long)hr_json_int_at(o, "files"),
+	    (double)hr_json_int_at(o, "bytes") / 1048576);
+}
+
+static int
+list(struct cli *c, const struct cli_args *a)
+{
+	HR_FREE char *json = NULL;
+	HR_PUT struct json_object *all = NULL;
+	struct hr_err err = {0};
+	HR_BUF(b, 16 << 20);
+	size_t i;
+
+	(void)a;
+	if (hr_box_snapshots(c->state_dir, &json, &err) < 0)
+		return cli_fail(&err);
+	if (c->json)
+		return cli_out_line(json);
+	if (hr_json_decode(json, strlen(json), &all, NULL) < 0)
+		return cli_error("the list of snapshots is not JSON");
+	if (!c->quiet)
+		hr_buf_addf(&b, "%-20s %-20s %-20s %8s %8s\n", "TAG", "SANDBOX", "CREATED", "FILES",
+		    "DISK");
+	for (i = 0; i < hr_json_count(all); i++)
+		if (c->quiet)
+			hr_buf_addf(&b, "%s\n", hr_json_text_or(hr_json_entry(all, i), "tag", "-"));
+		else
+			put_line(&b, hr_json_entry(all, i));
+	return cli_out_buf(&b);
+}
+
+const struct cli_command cli_snapshot_ls = {"snapshot ls", NULL, NULL,
+    "List the snapshots, with their disk use.", NULL, 0, 0, CLI_PLAIN, list, NULL};
+
+static int
+remove_them(struct cli *c, const struct cli_args *a)
+{
+	struct hr_err err = {0};
+	int r = CLI_OK, i;
+
+	for (i = 0; i < a->argc && r == CLI_OK; i++)
+		r = hr_box_snapshot_remove(c->state_dir, a->argv[i], &err) == 0
+			? cli_done(c, "tag", a->argv[i], NULL)
+			: cli_fail(&err);
+	return r;
+}
+
+const struct cli_command cli_snapshot_rm = {"snapshot rm", NULL, "TAG...",
+    "Remove snapshots; boxes that were started from them stay.", NULL, 1, -1, CLI_PLAIN,
+    remove_them, NULL};

@@ -1,0 +1,415 @@
+/* Keeps snapshots of boxes, and starts boxes from them. The launcher copies and removes the files,
+ * since those of a user's box can belong to subordinate ids. */
+#include "config.h"
+
+#include "host/box/snapshot.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/dir.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/process/spawn.h"
+#include "base/text/text.h"
+#include "host/box/box_int.h"
+#include "host/common/statedir.h"
+#include "host/records/record.h"
+#include "proto/json.h"
+
+#define STORE "snapshots"
+#define STORAGE "storage"
+#define RECORD "snapshot.json"
+#define RECORD_MAX (1u << 16)
+#define LIST_MAX (16u << 20)
+#define UNFINISHED ".new"
+#define REMOVED ".gone"
+#define LOCK 3 /* the launcher keeps the lock, so that it holds until the files are at rest */
+#define SAID_MAX 4096
+#define NUMBER_MAX 10000 /* of snapshots whose names the store chooses, for each sandbox */
+
+/* An open store: its directory is locked until it is closed. */
+struct store {
+	char *path;
+	int fd;
+};
+
+static void
+store_close(struct store *s)
+{
+	hr_fd_close(&s->fd);
+	free(s->path);
+}
+
+static int
+no_snapshot(const char *tag, struct hr_err *err)
+{
+	return hr_err_set(err, HR_E_NOTFOUND,
+	    "there is no snapshot \"%s\"; \"handrail snapshot ls\" lists them", tag);
+}
+
+static int
+check_tag(const char *tag, struct hr_err *err)
+{
+	return hr_sid_valid(tag) && *tag != '.' ? 0
+						: hr_err_set(err, HR_E_INVAL,
+						      "invalid name of a snapshot, \"%.200s\": use "
+						      "letters, digits, '_', '.' and "
+						      "'-', and no dot as the first character",
+						      tag);
+}
+
+/* Runs the launcher with these arguments while the store is locked; `thaws`: it has frozen a box.
+ * Appends its output to *out. */
+static int
+run_launcher(const struct store *s, const char *const *argv, bool thaws, struct hr_buf *out,
+    struct hr_err *err)
+{
+	HR_FREE char *path = hr_box_launcher(err);
+	int back[2], status = -1;
+	struct hr_spawn_fd fds[3] = {{s->fd, LOCK}};
+	/* The process that thaws a box outlives this one, and gets no signal of the terminal.
+	 * Others end, so that the next command can remove their files. */
+	struct hr_spawn sp = {.path = path,
+	    .argv = argv,
+	    .umask = -1,
+	    .fds = fds,
+	    .nfds = 3,
+	    .setsid = true,
+	    .pdeathsig = thaws ? 0 : SIGKILL};
+	const char *said;
+	pid_t pid;
+
+	if (path == NULL)
+		return -1;
+	if (pipe2(back, O_CLOEXEC) != 0)
+		return hr_err_sys(err, errno, "a pipe");
+	fds[1] = (struct hr_spawn_fd){back[1], 1};
+	fds[2] = (struct hr_spawn_fd){back[1], 2};
+	pid = hr_spawn(&sp, err);
+	hr_fd_close(&back[1]);
+	if (pid > 0)
+		(void)hr_path_read_fd(back[0], argv[0], out, NULL);
+	hr_fd_close(&back[0]);
+	if (pid < 0)
+		return -1;
+	if (hr_spawn_end(pid, &status) < 0)
+		return hr_err_sys(err, errno, "wait for %s", argv[0]);
+	if (status == 0)
+		return 0;
+	said = strncmp(hr_buf_str(out), "handrail-box: ", 14) == 0 ? hr_buf_str(out) + 14
+								   : hr_buf_str(out);
+	return hr_err_set(err, HR_E_RUNTIME, "%.*s%s%s%s", (int)strcspn(said, "\n"), said,
+	    *said != '\0' ? "" : argv[0], *said != '\0' ? "" : ": ",
+	    *said != '\0' ? "" : hr_exit_words(status));
+}
+
+/* Removes a directory of the store, or of a box. */
+static int
+remove_tree(const struct store *s, const char *path, struct hr_err *err)
+{
+	const char *const argv[] = {"handrail-box", "--remove", path, NULL};
+	HR_BUF(out, SAID_MAX);
+
+	return access(path, F_OK) != 0 ? 0 : run_launcher(s, argv, false, &out, err);
+}
+
+static int
+remove_leftovers(const struct store *s, struct hr_err *err)
+{
+	HR_CLOSEDIR DIR *d = opendir(s->path);
+	const struct dirent *e;
+	int r = 0;
+
+	while (r == 0 && d != NULL && (e = hr_dir_next(d)) != NULL)
+		if (e->d_name[0] == '.') {
+			HR_FREE char *path = hr_path_join(s->path, e->d_name);
+
+			r = path != NULL ? remove_tree(s, path, err) : hr_err_nomem(err);
+		}
+	return r;
+}
+
+/* Opens the store, whose path has no links then, and waits for its lock. With `change` it is made
+ * where it is missing, and leftovers of a killed command are removed. */
+static int
+store_open(struct store *s, const char *state_dir, bool change, struct hr_err *err)
+{
+	HR_FREE char *path = state_dir != NULL ? hr_path_join(state_dir, STORE) : NULL;
+
+	if (path == NULL)
+		return state_dir != NULL
+			   ? hr_err_nomem(err)
+			   : hr_err_set(err, HR_E_UNSUPPORTED, "snapshots need a state directory");
+	if (hr_state_directory(state_dir, change, err) < 0)
+		return -1;
+	if (change && mkdir(path, 0700) != 0 && errno != EEXIST)
+		return hr_err_sys(err, errno, "create %s", path);
+	s->path = realpath(path, NULL);
+	s->fd = s->path != NULL ? open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (s->fd < 0)
+		return hr_err_sys(err, errno, "open %s", path);
+	while (flock(s->fd, change ? LOCK_EX : LOCK_SH) != 0)
+		if (errno != EINTR)
+			return hr_err_sys(err, errno, "lock %s", path);
+	return change ? remove_leftovers(s, err) : 0;
+}
+
+/* Reads the record of a snapshot. Returns NULL if there is none. */
+static struct json_object *
+read_record(const struct store *s, const char *tag)
+{
+	HR_FREE char *dir = hr_path_join(s->path, tag);
+	HR_FREE char *path = dir != NULL ? hr_path_join(dir, RECORD) : NULL;
+	struct json_object *o = NULL;
+	HR_BUF(text, RECORD_MAX);
+
+	if (path == NULL || hr_path_read(path, &text, NULL) < 0 ||
+	    hr_json_decode(hr_buf_str(&text), text.len, &o, NULL) < 0)
+		return NULL;
+	return o;
+}
+
+/* ---- copies ---- */
+
+/* Copies a storage without the server's journal. The box has the journal in its root, or in the
+ * layer of a root directory of its own. */
+static int
+copy(const struct store *s, const char *from, const char *to, const char *group, struct hr_buf *out,
+    struct hr_err *err)
+{
+	const char *const argv[] = {"handrail-box", "--copy", from, to, "--without",
+	    "root" HR_BOX_STATE_DIR, "--without", "layers/root/upper" HR_BOX_STATE_DIR,
+	    group != NULL ? "--freeze" : NULL, group, NULL};
+
+	return run_launcher(s, argv, group != NULL, out, err);
+}
+
+/* ---- making ---- */
+
+/* Sets *ret to the name of the new snapshot. */
+static int
+choose_tag(const struct store *s, const char *sid, const char *tag, char **ret, struct hr_err *err)
+{
+	struct stat st;
+	int n;
+
+	if (tag != NULL && fstatat(s->fd, tag, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return hr_err_set(err, HR_E_INVAL,
+		    "there is a snapshot \"%s\" already: \"handrail snapshot rm %s\" removes it",
+		    tag, tag);
+	if (tag != NULL)
+		return hr_text_set(ret, tag, err);
+	for (n = 1; n < NUMBER_MAX; n++)
+		if (hr_text_setf(ret, err, "%s-%d", sid, n) < 0)
+			return -1;
+		else if (fstatat(s->fd, *ret, &st, AT_SYMLINK_NOFOLLOW) != 0)
+			return check_tag(*ret, err);
+	return hr_err_set(err, HR_E_TOOLARGE, "the sandbox has %d snapshots: give a name", n - 1);
+}
+
+/* Composes the record of a snapshot; `said` is the launcher's line. */
+static int
+compose(const struct hr_box *b, const char *tag, bool still, const char *said, char **ret,
+    struct hr_err *err)
+{
+	HR_PUT struct json_object *size = NULL;
+	HR_PUT struct json_object *o = hr_json_texts(err, "tag", tag, "sandbox", b->h->sid, "root",
+	    hr_config_text(b->h->config, "box.root"), NULL);
+
+	if (hr_json_decode(said, strlen(said), &size, NULL) < 0)
+		return hr_err_set(err, HR_E_RUNTIME, "the launcher did not report its copy");
+	if (hr_json_set(o, "created", json_object_new_int64(time(NULL)), err) < 0 ||
+	    hr_json_set(o, "files", json_object_new_int64(hr_json_int_at(size, "files")), err) <
+		0 ||
+	    hr_json_set(o, "bytes", json_object_new_int64(hr_json_int_at(size, "bytes")), err) <
+		0 ||
+	    hr_json_set(o, "still", json_object_new_boolean(still), err) < 0)
+		return -1;
+	*ret = hr_json_string(o, RECORD_MAX, err);
+	return *ret != NULL ? 0 : -1;
+}
+
+static int
+make(const struct store *s, struct hr_box *b, const char *tag, char **ret_json, struct hr_err *err)
+{
+	const bool paused = hr_box_is_frozen(b);
+	const char *group = paused ? NULL : hr_box_freezer(b);
+	HR_FREE char *dir = hr_path_join(s->path, UNFINISHED);
+	HR_FREE char *to = dir != NULL ? hr_path_join(dir, STORAGE) : NULL;
+	HR_FREE char *record = dir != NULL ? hr_path_join(dir, RECORD) : NULL;
+	HR_FREE char *storage = hr_sidecar_path(&b->side, STORAGE);
+	HR_FREE char *from = storage != NULL ? realpath(storage, NULL) : NULL;
+	HR_BUF(said, SAID_MAX);
+	int r;
+
+	if (to == NULL || record == NULL || storage == NULL)
+		return hr_err_nomem(err);
+	if (from == NULL)
+		return hr_err_sys(err, errno, "%s", storage);
+	if (mkdir(dir, 0700) != 0 || mkdir(to, 0700) != 0)
+		return hr_err_sys(err, errno, "create %s", to);
+	r = copy(s, from, to, group, &said, err);
+	/* the launcher may have been killed; another command may have paused the box */
+	if (r < 0 && group != NULL)
+		(void)hr_box_freeze(b, false, NULL);
+	if (r < 0)
+		return -1;
+	if (compose(b, tag, paused || group != NULL, hr_buf_str(&said), ret_json, err) < 0 ||
+	    hr_path_write(record, *ret_json, strlen(*ret_json), 0600, err) < 0)
+		return -1;
+	return hr_path_rename_free(s->fd, UNFINISHED, s->fd, tag) == 0
+		   ? 0
+		   : hr_err_sys(err, errno, "name the snapshot %s", tag);
+}
+
+int
+hr_box_snapshot(void *self, const char *tag, char **ret_json, struct hr_err *err)
+{
+	HR_CLEAN(store_close) struct store s = {.fd = -1};
+	struct hr_box *b = self;
+	HR_FREE char *name = NULL;
+	int r;
+
+	*ret_json = NULL;
+	if ((tag != NULL && check_tag(tag, err) < 0) ||
+	    store_open(&s, b->h->state_dir, true, err) < 0 ||
+	    choose_tag(&s, b->h->sid, tag, &name, err) < 0)
+		return -1;
+	r = make(&s, b, name, ret_json, err);
+	if (r < 0) {
+		free(*ret_json);
+		*ret_json = NULL;
+		(void)remove_leftovers(&s, NULL);
+	}
+	return r;
+}
+
+/* ---- use ---- */
+
+/* Returns true if a snapshot fits a box with that root directory (NULL: the host's programs). */
+static bool
+fits(struct json_object *record, const char *root)
+{
+	const char *own = hr_json_text_at(record, "root");
+
+	return own == NULL || root == NULL ? own == root : strcmp(own, root) == 0;
+}
+
+static int
+fill(const struct store *s, const struct hr_box *b, const char *tag, const char *storage,
+    struct hr_err *err)
+{
+	HR_FREE char *snapshot = hr_path_join(s->path, tag);
+	HR_FREE char *from = snapshot != NULL ? hr_path_join(snapshot, STORAGE) : NULL;
+	HR_FREE char *dir = realpath(b->side.dir, NULL);
+	HR_FREE char *part = dir != NULL ? hr_path_join(dir, STORAGE ".new") : NULL;
+	HR_PUT struct json_object *o = read_record(s, tag);
+	HR_BUF(said, SAID_MAX);
+
+	if (from == NULL || part == NULL)
+		return hr_err_nomem(err);
+	if (o == NULL)
+		return no_snapshot(tag, err);
+	if (!fits(o, hr_config_text(b->h->config, "box.root")))
+		return hr_err_set(err, HR_E_INVAL,
+		    "the snapshot \"%s\" is of a box with %s%s: set box.root to the same", tag,
+		    hr_json_text_at(o, "root") != NULL ? "the root " : "no box.root",
+		    hr_json_text_or(o, "root", ""));
+	/* an earlier command may have been killed here */
+	if (remove_tree(s, part, err) < 0)
+		return -1;
+	if (mkdir(part, 0700) != 0)
+		return hr_err_sys(err, errno, "create %s", part);
+	if (copy(s, from, part, NULL, &said, err) < 0) {
+		(void)remove_tree(s, part, NULL);
+		return -1;
+	}
+	return rename(part, storage) == 0 ? 0 : hr_err_sys(err, errno, "create %s", storage);
+}
+
+int
+hr_box_fill(struct hr_box *b, struct hr_err *err)
+{
+	const char *tag = hr_config_text(b->h->config, "box.from");
+	HR_CLEAN(store_close) struct store s = {.fd = -1};
+	HR_FREE char *storage = hr_sidecar_path(&b->side, STORAGE);
+
+	if (tag == NULL)
+		return 0;
+	if (storage == NULL)
+		return hr_err_nomem(err);
+	if (check_tag(tag, err) < 0)
+		return -1;
+	if (access(storage, F_OK) == 0) {
+		b->h->log(b->h->arg, "The sandbox has files of its own: box.from has no effect.");
+		return 0;
+	}
+	if (store_open(&s, b->h->state_dir, false, err) < 0)
+		return s.path == NULL && err != NULL && err->sys == ENOENT ? no_snapshot(tag, err)
+									   : -1;
+	return fill(&s, b, tag, storage, err);
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int
+hr_box_snapshots(const char *state_dir, char **ret_json, struct hr_err *err)
+{
+	HR_FREE char *path = hr_path_join(state_dir, STORE);
+	HR_CLEAN(hr_strv_done) struct hr_strv names = {0};
+	HR_PUT struct json_object *list = json_object_new_array();
+	const struct store s = {.path = path, .fd = -1};
+	HR_CLOSEDIR DIR *d = NULL;
+	const struct dirent *e;
+	size_t i;
+
+	if (path == NULL)
+		return hr_err_nomem(err);
+	d = opendir(path);
+	while (d != NULL && (e = hr_dir_next(d)) != NULL)
+		if (e->d_name[0] != '.')
+			hr_strv_add(&names, e->d_name);
+	if (errno != 0 && errno != ENOENT)
+		return hr_err_sys(err, errno, "read %s", path);
+	if (names.failed)
+		return hr_err_nomem(err);
+	if (names.n > 0)
+		qsort(names.v, names.n, sizeof(*names.v), by_name);
+	for (i = 0; i < names.n; i++) {
+		struct json_object *o = read_record(&s, names.v[i]);
+
+		/* another command may remove it now */
+		if (o != NULL && hr_json_append(list, o, err) < 0)
+			return -1;
+	}
+	*ret_json = hr_json_string(list, LIST_MAX, err);
+	return *ret_json != NULL ? 0 : -1;
+}
+
+int
+hr_box_snapshot_remove(const char *state_dir, const char *tag, struct hr_err *err)
+{
+	HR_CLEAN(store_close) struct store s = {.fd = -1};
+
+	if (check_tag(tag, err) < 0 || store_open(&s, state_dir, true, err) < 0)
+		return -1;
+	if (hr_path_rename_free(s.fd, tag, s.fd, REMOVED) != 0)
+		return errno == ENOENT ? no_snapshot(tag, err)
+				       : hr_err_sys(err, errno, "remove the snapshot %s", tag);
+	return remove_leftovers(&s, err);
+}

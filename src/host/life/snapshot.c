@@ -1,0 +1,16 @@
+/* Makes snapshots of sandboxes, which some back-ends have. */
+#include "config.h"
+
+#include "base/err.h"
+#include "host/handle.h"
+
+int
+hr_sandbox_snapshot(struct hr_sandbox *s, const char *tag, char **ret_json, struct hr_err *err)
+{
+	if (s->ops->snapshot != NULL)
+		return s->ops->snapshot(s->self, tag, ret_json, err);
+	return hr_err_set(err, HR_E_UNSUPPORTED,
+	    "sandbox \"%s\" is of the back-end %s, which makes no snapshots: its files are not "
+	    "handrail's to copy. \"handrail up -r box\" starts one that can",
+	    s->sid, s->ops->name);
+}

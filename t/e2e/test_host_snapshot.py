@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""Snapshots of boxes: what a box that starts from one has, and that nothing is left of killed and failed commands.
+As root each case is done twice, by root and by another account."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.host import PATIENCE  # noqa: E402
+from lib.hostbox import run  # noqa: E402
+from lib.tap import Skip, equal  # noqa: E402
+
+
+def stored(h):
+    return sorted(os.listdir(h.path("state", "snapshots")))
+
+
+def end(h, *names):
+    """Ends sandboxes, of which nothing is left."""
+    boxes = [h.box(name) for name in names]
+    h.ok("down", "-q", *names)
+    equal(h.left(*boxes), [])
+
+
+def life(h):
+    """A box starts with the files of another one, and neither changes the other's, nor the snapshot."""
+    h.ok("up", "-q", "one")
+    h.ok("run", "-n", "one", "echo first >/workspace/f; mkdir -p ~/d/e; echo deep >~/d/e/f; ln /workspace/f ~/d/link; "
+         "ln -s /etc/passwd ~/d/to; mkfifo ~/d/pipe; touch -d @1000000000 ~/d/e/f; chmod 4711 ~/d/e/f; X=1")
+    equal(h.ok("snapshot", "one"), "one-1\n")
+    equal(h.ok("run", "-n", "one", "echo $X; echo second >/workspace/f; rm -r ~/d; ls ~"), "1\n", "it runs on")
+    h.ok("up", "-q", "two", "--from", "one-1")
+    equal(h.ok("run", "-n", "two", "cat /workspace/f ~/d/e/f; readlink ~/d/to; stat -c '%F %a %Y' ~/d/pipe ~/d/e/f | "
+               "sed '1s/ [0-9]*$//'; stat -c %h ~/d/link; test /workspace/f -ef ~/d/link && echo same").splitlines(),
+          ["first", "deep", "/etc/passwd", "fifo 644", "regular file 4711 1000000000", "2", "same"])
+    equal(h.ok("run", "-n", "two", "echo $X; id -un; ls -d ~; test -w ~ && test -w /workspace && echo writable"),
+          h.ok("run", "-n", "one", "echo; id -un; ls -d ~; test -w ~ && test -w /workspace && echo writable"))
+    h.ok("run", "-n", "two", "echo third >/workspace/f; rm ~/d/e/f")
+    h.ok("up", "-q", "three", "-s", "box.from=one-1")
+    equal(h.ok("run", "-n", "three", "cat /workspace/f ~/d/e/f"), "first\ndeep\n")
+    equal(h.ok("run", "-n", "one", "cat /workspace/f"), "second\n")
+    equal(h.ok("snapshot", "two", "again"), "again\n", "of a box that came from one")
+    h.ok("snapshot", "rm", "one-1")
+    h.ok("up", "-q", "four", "--from", "again")
+    equal(h.ok("run", "-n", "four", "cat /workspace/f; ls ~/d/e"), "third\n")
+    end(h, "one", "two", "three", "four")
+    equal(stored(h), ["again"])
+    h.ok("snapshot", "rm", "again")
+    equal(stored(h), [])
+
+
+def layers(h):
+    """Changes of the host's directories go along: files, removed files, and directories that replaced others."""
+    h.env["RUN_AS_OPENHANDS"] = "false"
+    h.ok("up", "-q", "one")
+    h.ok("run", "-n", "one", "cd /usr/local && echo x >bin/own && cd / && "
+         "(rm -r /usr/local/share; mkdir /usr/local/share; echo new >/usr/local/share/new; true); "
+         "echo '127.0.0.1 more' >>/etc/hosts")
+    see = "cat /usr/local/bin/own; ls /usr/local/share; cat /usr/local/share/new; tail -1 /etc/hosts; " \
+          "ls /etc/shadow /etc/passwd 2>&1; true"
+    before = h.ok("run", "-n", "one", see)
+    equal(before.splitlines()[:3], ["x", "new", "new"])
+    h.ok("snapshot", "one", "s")
+    h.ok("up", "-q", "two", "--from", "s")
+    equal(h.ok("run", "-n", "two", see), before)
+    end(h, "one", "two")
+    h.ok("snapshot", "rm", "s")
+
+
+def lists(h):
+    """The list has what each one takes, and wrong names and other back-ends are refused."""
+    equal(json.loads(h.ok("snapshot", "ls", "--json")), [])
+    h.ok("up", "-q", "one")
+    h.ok("run", "-n", "one", "head -c 3000000 /dev/urandom >~/large; truncate -s 1G ~/holes")
+    one = json.loads(h.ok("snapshot", "one", "t.1", "--json"))
+    equal((one["tag"], one["sandbox"], 3000000 <= one["bytes"] < 50000000, one["files"] > 20),
+          ("t.1", "one", True, True), one)
+    listed = json.loads(h.ok("snapshot", "ls", "--json"))
+    equal(listed, [one])
+    equal(h.ok("snapshot", "ls", "-q"), "t.1\n")
+    equal(h.ok("snapshot", "ls").splitlines()[1].split()[:2], ["t.1", "one"])
+    h.fails(1, 'there is a snapshot "t.1" already', "snapshot", "one", "t.1")
+    for name in ("", ".new", "../x", "a/b", "-"):
+        h.fails(1, "invalid name of a snapshot", "snapshot", "one", "--", name)
+        h.fails(1, "invalid name of a snapshot", "snapshot", "rm", "--", name)
+    h.fails(3, 'there is no snapshot "other"', "snapshot", "rm", "other")
+    h.fails(3, 'there is no snapshot "other"', "up", "-q", "two", "--from", "other")
+    h.fails(3, 'there is no sandbox "two"', "snapshot", "two")
+    h.fails(1, "set box.root to the same", "up", "-q", "two", "--from", "t.1", "-s", "box.root=/usr")
+    h.fails(2, "the back-end local makes none", "up", "-q", "-r", "local", "two", "--from", "t.1")
+    equal([n for n in os.listdir(h.path("state")) if n.startswith("two")], [])
+    if h.uid == 0:  # the other account has no name, which a local sandbox needs
+        h.ok("up", "-q", "-r", "local", "here")
+        h.fails(1, "is of the back-end local, which makes no snapshots", "snapshot", "here")
+        h.ok("down", "-q", "here")
+    end(h, "one")
+    h.ok("snapshot", "rm", "t.1")
+
+
+def kept(h):
+    """A box that has ended keeps its files when it starts again, and a running one is not started from a snapshot."""
+    h.ok("up", "-q", "one")
+    h.ok("run", "-n", "one", "echo old >/workspace/f")
+    h.ok("snapshot", "one", "s")
+    h.ok("run", "-n", "one", "echo new >/workspace/f")
+    h.fails(1, "--from", "up", "-q", "one", "--from", "s")
+    os.kill(h.box("one")["pid"], signal.SIGKILL)
+    equal(process.wait_gone(h.box("one")["pid"], PATIENCE), True)
+    h.ok("up", "one", "-s", "box.from=s")
+    equal(h.ok("run", "-n", "one", "cat /workspace/f"), "new\n")
+    end(h, "one")
+    h.ok("snapshot", "rm", "s")
+
+
+def paused(h):
+    """A paused box stays paused, and one that is frozen for its snapshot runs afterwards."""
+    h.ok("up", "-q", "one")
+    if h("pause", "one").returncode:
+        return
+    h.ok("snapshot", "one", "s")
+    equal([s["state"] for s in json.loads(h.ok("ps", "--json"))], ["paused"])
+    h.ok("resume", "one")
+    equal(json.loads(h.ok("snapshot", "one", "--json"))["still"], True)
+    equal(h.ok("run", "-n", "one", "echo on"), "on\n")
+    end(h, "one")
+    h.ok("snapshot", "rm", "s", "one-1")
+
+
+def ids(h):
+    """Files of a user's subordinate ids keep their owners, also unreadable ones."""
+    h.give_ids()
+    h.ok("up", "-q", "one")
+    h.ok("run", "-n", "one", "echo x >~/f; chown 100:100 ~/f; chmod 0 ~/f; mkdir -p ~/d/e; chown 7:7 ~/d/e; chmod 0 ~/d")
+    h.ok("snapshot", "one", "s")
+    h.ok("up", "-q", "two", "--from", "s")
+    equal(h.ok("run", "-n", "two", "stat -c '%u %g %a' ~/f ~/d ~/d/e; cat ~/f"), "100 100 0\n0 0 0\n7 7 755\nx\n")
+    end(h, "one", "two")
+    h.ok("snapshot", "rm", "s")
+    equal(stored(h), [])
+
+
+def copier(command):
+    """The launcher that copies for a command; None once there is none to come."""
+    while command.poll() is None:
+        for pid in process.descendants(command.pid):
+            if "--copy" in process.command_line(pid):
+                return pid
+    return None
+
+
+def killed(h):
+    """Whatever is killed while a snapshot is made, the box runs on, and only whole snapshots are listed."""
+    h.ok("up", "-q", "one")
+    h.ok("run", "-n", "one", "mkdir -p ~/many; cd ~/many; for i in {1..1500}; do echo $i >$i; done")
+    done = []
+    for i in range(24):
+        command = h.popen("snapshot", "one", "k%d" % i)
+        pid = copier(command)
+        time.sleep(i // 3 * 0.01)  # the instant of the kill, not a wait for an event
+        for victim in ([command.pid], [pid], [command.pid, pid])[i % 3]:
+            if victim is not None:
+                try:
+                    os.kill(victim, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+        command.communicate(timeout=PATIENCE)
+        if i % 3 == 2:
+            h("resume", "one")  # both were killed
+        equal(h.ok("run", "-n", "one", "echo on"), "on\n", i)
+        if command.returncode == 0:
+            done.append("k%d" % i)
+        listed = h.ok("snapshot", "ls", "-q").split()
+        if i % 3 and command.returncode != 0 and "k%d" % i in listed:
+            done.append("k%d" % i)  # it was killed after its last step
+        equal(set(listed) <= set(done) | {"k%d" % i}, True, (listed, done))
+        done = listed
+    h.ok("snapshot", "one", "last")
+    equal(stored(h), sorted(done + ["last"]), "the next one removes what is left")
+    h.ok("up", "-q", "two", "--from", "last")
+    equal(h.ok("run", "-n", "two", "cat ~/many/* | wc -l"), "1500\n")
+    for i in range(8):
+        command = h.popen("up", "-q", "three", "--from", "last")
+        copier(command)
+        time.sleep(i * 0.01)  # as above
+        command.kill()
+        command.communicate(timeout=PATIENCE)
+        h.ok("up", "-q", "three", "-s", "box.from=last")
+        equal(h.ok("run", "-n", "three", "cat ~/many/* | wc -l"), "1500\n", i)
+        end(h, "three")
+    end(h, "one", "two")
+    h.ok("snapshot", "rm", *stored(h))
+    equal(stored(h), [])
+
+
+def full(h):
+    """A full disk leaves no snapshot and no sandbox, and the box runs on."""
+    if os.geteuid() != 0:
+        raise Skip("only root mounts a small file system")
+    os.mkdir(h.path("state"))
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=9m,mode=0700,uid=%d,gid=%d" % (h.uid, h.uid), "small",
+                    h.path("state")], check=True)
+    try:
+        h.ok("up", "-q", "one")
+        h.ok("run", "-n", "one", "head -c 3500000 /dev/urandom >~/large")
+        h.ok("snapshot", "one", "s")
+        h.fails(1, "No space left on device", "snapshot", "one", "t")
+        equal(stored(h), ["s"])
+        h.fails(1, "No space left on device", "up", "-q", "two", "--from", "s")
+        equal([n for n in os.listdir(h.path("state")) if n.startswith("two")], [])
+        equal(h.ok("run", "-n", "one", "wc -c <~/large"), "3500000\n")
+        h.ok("snapshot", "rm", "s")
+        h.ok("snapshot", "one", "t")
+        h.ok("down", "-q", "one")
+        equal(os.listdir(h.path("state")), ["snapshots"])
+    finally:
+        subprocess.run(["umount", "-l", h.path("state")], check=True)
+
+
+def twenty(h):
+    """Twenty boxes start from one snapshot at once."""
+    h.ok("up", "-q", "one")
+    h.ok("run", "-n", "one", "seq 1000 >/workspace/f")
+    h.ok("snapshot", "one", "s")
+    names = ["n%d" % i for i in range(20)]
+    started = [h.popen("up", "-q", name, "--from", "s", "--run", "wc -l </workspace/f; echo %s >/workspace/f" % name)
+               for name in names]
+    equal([p.communicate(timeout=PATIENCE)[0] for p in started], ["1000\n"] * 20)
+    equal([h.ok("run", "-n", name, "cat /workspace/f") for name in names], ["%s\n" % name for name in names])
+    end(h, "one", *names)
+    h.ok("snapshot", "rm", "s")
+
+
+CASES = [life, layers, lists, kept, paused, ids, killed, full, twenty]
+
+
+if __name__ == "__main__":
+    sys.exit(run(CASES, not_for_root=(ids,)))
