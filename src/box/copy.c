@@ -84,13 +84,26 @@ copy_attributes(struct copying *c, int from, int to)
 	return 0;
 }
 
+/* Sets the owner and the group. One that the box does not have, as the group of a directory with
+ * the set-group-ID bit, becomes the caller's. */
+static int
+give(int dir, const char *name, const struct stat *st)
+{
+	const int flags = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
+
+	return (fchownat(dir, name, st->st_uid, (gid_t)-1, flags) == 0 || errno == EINVAL) &&
+		       (fchownat(dir, name, (uid_t)-1, st->st_gid, flags) == 0 || errno == EINVAL)
+		   ? 0
+		   : -1;
+}
+
 static int
 copy_properties(struct copying *c, int from, int to, const struct stat *st)
 {
 	const struct timespec times[] = {st->st_atim, st->st_mtim};
 
 	/* a change of the owner takes away bits of the mode, and attributes */
-	return fchown(to, st->st_uid, st->st_gid) == 0 && copy_attributes(c, from, to) == 0 &&
+	return give(to, "", st) == 0 && copy_attributes(c, from, to) == 0 &&
 		       fchmod(to, st->st_mode & 07777) == 0 && futimens(to, times) == 0
 		   ? 0
 		   : -1;
@@ -191,7 +204,7 @@ copy_other(
 	else
 		r = mknodat(to, name, st->st_mode, st->st_rdev) == 0 ? 1 : failed(name, err);
 	if (r > 0 &&
-	    (fchownat(to, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) != 0 ||
+	    (give(to, name, st) != 0 ||
 		(!S_ISLNK(st->st_mode) && fchmodat(to, name, st->st_mode & 07777, 0) != 0) ||
 		utimensat(to, name, times, AT_SYMLINK_NOFOLLOW) != 0))
 		r = failed(name, err);

@@ -11,7 +11,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.host import PATIENCE  # noqa: E402
+from lib.host import BUILD, PATIENCE  # noqa: E402
 from lib.hostbox import run  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
 
@@ -135,7 +135,8 @@ def ids(h):
     """Files of a user's subordinate ids keep their owners, also unreadable ones."""
     h.give_ids()
     h.ok("up", "-q", "one")
-    h.ok("run", "-n", "one", "echo x >~/f; chown 100:100 ~/f; chmod 0 ~/f; mkdir -p ~/d/e; chown 7:7 ~/d/e; chmod 0 ~/d")
+    h.ok("run", "-n", "one", "echo x >~/f; chown 100:100 ~/f; chmod 0 ~/f; mkdir -p ~/d/e; chown 7:7 ~/d/e; "
+         "chmod 0 ~/d")
     h.ok("snapshot", "one", "s")
     h.ok("up", "-q", "two", "--from", "s")
     equal(h.ok("run", "-n", "two", "stat -c '%u %g %a' ~/f ~/d ~/d/e; cat ~/f"), "100 100 0\n0 0 0\n7 7 755\nx\n")
@@ -235,7 +236,50 @@ def twenty(h):
     h.ok("snapshot", "rm", "s")
 
 
-CASES = [life, layers, lists, kept, paused, ids, killed, full, twenty]
+SWAP = ("import os, sys\n"
+        "os.chdir(sys.argv[1])\n"
+        "print(flush=True)\n"
+        "while True:\n"
+        "    for name in 'dir', 'file':\n"
+        "        there, to = 'old-' + name, 'to-' + name\n"
+        "        for a, b in (name, there), (to, name), (name, to), (there, name):\n"
+        "            os.rename(a, b)\n")
+
+
+def raced(h):
+    """The copy of a box that runs leads nowhere else, whatever becomes of its directories and files meanwhile."""
+    secret, top, to = h.directory("secret"), h.directory("storage"), h.directory("copies")
+    h.file("secret", "secret", "file")
+    h.directory("storage", "root")
+    h.directory("storage", "root", "dir")
+    for i in range(50):
+        h.file("own", "storage", "root", "dir", "f%d" % i)
+    h.file("own", "storage", "root", "file")
+    os.symlink(secret, h.path("storage/root/to-dir"))
+    os.symlink(secret + "/file", h.path("storage/root/to-file"))
+    os.chown(h.path("storage/root/to-dir"), h.uid, h.uid, follow_symlinks=False)
+    swap = subprocess.Popen([sys.executable, "-c", SWAP, os.path.join(top, "root")], stdout=subprocess.PIPE)
+    try:
+        swap.stdout.readline()
+        for i in range(60):
+            copy = h.directory("copies", str(i))
+            done = subprocess.run([os.path.join(BUILD, "handrail-box"), "--copy", top, copy], stderr=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, cwd="/", **h.change)
+            equal((done.returncode, done.stderr), (0, b""), i)
+        equal(swap.poll(), None)
+    finally:
+        swap.kill()
+        swap.communicate()
+    texts = set()
+    for folder, _, files in os.walk(to):
+        for path in (os.path.join(folder, name) for name in files):
+            if not os.path.islink(path):
+                with open(path) as f:
+                    texts.add(f.read())
+    equal(texts, {"own"})
+
+
+CASES = [life, layers, lists, kept, paused, ids, killed, full, twenty, raced]
 
 
 if __name__ == "__main__":
