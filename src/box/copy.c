@@ -37,6 +37,7 @@
 #define PIECE (128u << 10)
 #define ATTRIBUTES_MAX (64u << 10) /* the kernel's limit of a list, and of one value */
 #define LINKS "links" /* directory of the copy with its files that have several names */
+#define DEPTH_MAX 240 /* levels of directories, so that HR_PATH_DEPTH reaches all of a copy */
 #define FREEZE_PATIENCE_MS 5000
 #define FREEZE_TICK_MS 2
 
@@ -295,9 +296,9 @@ copy_directory(struct copying *c, int from, int to, const char *const *without, 
 	HR_CLOSEDIR DIR *d = hr_dir_take(openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	const struct dirent *e;
 
-	if (depth > HR_PATH_DEPTH)
-		return hr_err_set(err, HR_E_TOOLARGE,
-		    "the box has directories deeper than %d levels", HR_PATH_DEPTH);
+	if (depth > DEPTH_MAX)
+		return hr_err_set(
+		    err, HR_E_TOOLARGE, "the box has directories deeper than %d levels", DEPTH_MAX);
 	while (d != NULL && (e = hr_dir_next(d)) != NULL)
 		if (copy_entry(c, from, to, e->d_name, without, place, depth, err) < 0)
 			return -1;

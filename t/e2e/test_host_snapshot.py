@@ -94,6 +94,9 @@ def lists(h):
     h.fails(1, "set box.root to the same", "up", "-q", "two", "--from", "t.1", "-s", "box.root=/usr")
     h.fails(2, "the back-end local makes none", "up", "-q", "-r", "local", "two", "--from", "t.1")
     equal([n for n in os.listdir(h.path("state")) if n.startswith("two")], [])
+    h.ok("run", "-n", "one", "for i in {1..260}; do mkdir d && cd d || break; done; cd /workspace")
+    h.fails(1, "deeper than 240 levels", "snapshot", "one", "deep")
+    equal((stored(h), h.ok("run", "-n", "one", "echo on")), (["t.1"], "on\n"))
     if h.uid == 0:  # the other account has no name, which a local sandbox needs
         h.ok("up", "-q", "-r", "local", "here")
         h.fails(1, "is of the back-end local, which makes no snapshots", "snapshot", "here")
@@ -201,7 +204,7 @@ def killed(h):
 def full(h):
     """A full disk leaves no snapshot and no sandbox, and the box runs on."""
     if os.geteuid() != 0:
-        raise Skip("only root mounts a small file system")
+        raise Skip("a small file system needs root")
     os.mkdir(h.path("state"))
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=9m,mode=0700,uid=%d,gid=%d" % (h.uid, h.uid), "small",
                     h.path("state")], check=True)
