@@ -29,7 +29,7 @@ struct egress_dial {
 	void *arg;
 	struct egress_query *query;
 	struct hr_watch *timer, *ready; /* ready: the socket */
-	struct egress_talk *talk;       /* with the proxy; NULL: none */
+	struct egress_talk *talk;       /* NULL: no proxy */
 	union egress_address proxy;
 	int fd, port;
 	struct sockaddr_storage to[EGRESS_RESULTS_MAX]; /* [0] is known at once for an address */

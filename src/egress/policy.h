@@ -108,7 +108,7 @@ const char *const *egress_policy_servers(const struct egress_policy *p);
 struct egress_proxy {
 	bool http;                      /* CONNECT; false: SOCKS5 */
 	char name[EGRESS_NAME_MAX + 1]; /* "": an address */
-	union egress_address address;   /* with the port */
+	union egress_address address;   /* includes the port */
 	int port;
 	char *spelled;
 	char *user, *secret; /* the secret is the password; NULL: neither */

@@ -36,7 +36,7 @@
 #define REMOVED ".gone"
 #define LOCK 3 /* the launcher keeps the lock, so that it holds until the files are at rest */
 #define SAID_MAX 4096
-#define NUMBER_MAX 10000 /* of snapshots whose names the store chooses, for each sandbox */
+#define NUMBER_MAX 10000 /* snapshots of a sandbox whose names the store chooses */
 
 /* An open store: its directory is locked until it is closed. */
 struct store {

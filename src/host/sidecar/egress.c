@@ -516,7 +516,7 @@ hr_egress_set_rules(const struct hr_sidecars *b, const char *json, struct hr_err
 	rules = hr_rules_decode(json, strlen(json), err);
 	if (rules == NULL)
 		return -1;
-	/* without a process of the sandbox there is no broker: the next one reads the files */
+	/* a sandbox with no process has no broker: the next one reads the files */
 	if (put_rules(b, rules, err) == 0 && (b->watch < 0 || reload(b, err) == 0))
 		return 0;
 	/* the broker keeps the earlier rules, and one that starts must find the same */

@@ -234,7 +234,7 @@ hr_e2b_write_end(struct hr_e2b_write *u)
 	HR_FREE char *name = strdup(u->file.name);
 	HR_CLOSE int fd = -1;
 	bool is_new = u->file.old < 0;
-	/* tells watchers of the file that it was written: its bytes came before its name */
+	/* the bytes came before the name, so watchers have seen no write of the file */
 	const struct timespec now[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_nsec = UTIME_NOW}};
 	struct hr_err err = {0};
 	char proc[64];
