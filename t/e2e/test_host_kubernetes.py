@@ -93,7 +93,7 @@ def sandboxes():
 
 
 def does_not_come():
-    for env, text in ((dict(SANDBOX_RUNTIME_CONTAINER_IMAGE="localhost:1/there/is:none"), "cannot be had"),
+    for env, text in ((dict(SANDBOX_RUNTIME_CONTAINER_IMAGE="localhost:1/there/is:none"), "is not available"),
                       (dict(KUBERNETES_RESOURCE_CPU_REQUEST="1000"), "no node takes it"),
                       (dict(KUBERNETES_RUNTIME_CLASS="there-is-none"), "there-is-none")):
         with Cluster(**env) as h:

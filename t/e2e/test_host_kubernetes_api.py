@@ -602,7 +602,7 @@ def does_not_come():
         "reason": "OOMKilled", "exitCode": 137}}}]})
     nowhere = state({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
                                      "message": "0/3 nodes: Insufficient cpu"}]})
-    for node, text in ((waits("ErrImagePull", "registry/image:1: not found"), "its image i cannot be had"),
+    for node, text in ((waits("ErrImagePull", "registry/image:1: not found"), "its image i is not available"),
                        (waits("CreateContainerError", "no such device"), "no such device"),
                        (nowhere, "no node takes it: 0/3 nodes: Insufficient cpu"),
                        (dead, "it ran out of memory and was killed")):
