@@ -26,7 +26,7 @@
 enum pending { NONE = 0, ENTRY = 1, STARTED = 2, ENDED = 4 };
 
 struct entry {
-	LIST_ENTRY(entry) link;
+	TAILQ_ENTRY(entry) link;
 	uint32_t id, state, status, failure;
 	unsigned pending;
 	pid_t pid;
@@ -41,7 +41,8 @@ struct keeper {
 	int listener, server, handraild;
 	bool greeted; /* the server has all entries */
 	struct hr_watch *accepts, *reads, *writes, *above, *alone;
-	LIST_HEAD(entries, entry) entries;
+	TAILQ_HEAD(entries, entry) entries; /* the latest is the first */
+	size_t unsent;                      /* entries with something pending */
 };
 
 static void flush(struct keeper *k);
@@ -53,12 +54,19 @@ find(const struct keeper *k, uint32_t id)
 {
 	struct entry *e;
 
-	LIST_FOREACH(e, &k->entries, link)
+	TAILQ_FOREACH(e, &k->entries, link)
 	{
 		if (e->id == id)
 			break;
 	}
 	return e;
+}
+
+static void
+set_pending(struct keeper *k, struct entry *e, unsigned pending)
+{
+	k->unsent += (pending != NONE) - (e->pending != NONE);
+	e->pending = pending;
 }
 
 static void
@@ -72,17 +80,18 @@ close_mask(struct entry *e, uint32_t mask)
 }
 
 static void
-entry_free(struct entry *e)
+entry_free(struct keeper *k, struct entry *e)
 {
+	set_pending(k, e, NONE);
 	close_mask(e, ~0u);
-	LIST_REMOVE(e, link);
+	TAILQ_REMOVE(&k->entries, e, link);
 	free(e);
 }
 
 /* ---- packets to the server ---- */
 
 static int
-send_pending(const struct keeper *k, struct entry *e)
+send_pending(struct keeper *k, struct entry *e)
 {
 	struct envd_packet p = {.id = e->id,
 	    .pid = e->pid,
@@ -105,7 +114,7 @@ send_pending(const struct keeper *k, struct entry *e)
 	}
 	if (envd_packet_send(k->server, &p, fds, MSG_DONTWAIT) != 0)
 		return -1;
-	e->pending &= ~what;
+	set_pending(k, e, e->pending & ~what);
 	return 0;
 }
 
@@ -154,8 +163,10 @@ flush(struct keeper *k)
 
 	if (k->server < 0 || k->writes != NULL)
 		return;
-	LIST_FOREACH(e, &k->entries, link)
+	TAILQ_FOREACH(e, &k->entries, link)
 	{
+		if (k->unsent == 0)
+			break;
 		while (e->pending != NONE)
 			if (!took(k, send_pending(k, e)))
 				return;
@@ -170,7 +181,7 @@ static void __attribute__((noreturn)) end_all(struct keeper *k)
 {
 	const struct entry *e;
 
-	LIST_FOREACH(e, &k->entries, link)
+	TAILQ_FOREACH(e, &k->entries, link)
 	{
 		if (e->state == ENVD_RUNS)
 			(void)kill(e->pid, SIGKILL);
@@ -190,7 +201,7 @@ on_child(void *arg)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		LIST_FOREACH(e, &k->entries, link)
+		TAILQ_FOREACH(e, &k->entries, link)
 		{
 			if (e->state == ENVD_RUNS && e->pid == pid)
 				break;
@@ -200,9 +211,9 @@ on_child(void *arg)
 		e->state = ENVD_ENDED;
 		e->status = (uint32_t)status;
 		e->ended_ms = hr_now_ms();
-		e->pending |= ENDED;
+		set_pending(k, e, e->pending | ENDED);
 		if (e->forgotten)
-			entry_free(e);
+			entry_free(k, e);
 	}
 	flush(k);
 }
@@ -225,7 +236,7 @@ start(struct keeper *k, struct entry *e)
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
 	close_mask(e, ~((1u << ENVD_FDS_KEPT) - 1));
 	e->state = e->pid > 0 ? ENVD_RUNS : ENVD_ENDED;
-	e->pending = STARTED;
+	set_pending(k, e, STARTED);
 }
 
 static void
@@ -244,7 +255,7 @@ add(struct keeper *k, uint32_t id, int fds[ENVD_FDS])
 	e->id = id;
 	for (i = 0; i < ENVD_FDS; i++)
 		e->fds[i] = fds[i];
-	LIST_INSERT_HEAD(&k->entries, e, link);
+	TAILQ_INSERT_HEAD(&k->entries, e, link);
 	start(k, e);
 	flush(k);
 }
@@ -276,7 +287,7 @@ hello(struct keeper *k, int *pidfd)
 static void
 handle(struct keeper *k, const struct envd_packet *p, int fds[ENVD_FDS])
 {
-	struct entry *e = find(k, p->id);
+	struct entry *e;
 
 	switch (p->op) {
 	case ENVD_KEEP_END: end_all(k);
@@ -284,6 +295,7 @@ handle(struct keeper *k, const struct envd_packet *p, int fds[ENVD_FDS])
 	case ENVD_KEEP_START: add(k, p->id, fds); return;
 	default:;
 	}
+	e = find(k, p->id);
 	if (e == NULL)
 		return;
 	if (p->op == ENVD_KEEP_SIGNAL && e->state == ENVD_RUNS)
@@ -291,7 +303,7 @@ handle(struct keeper *k, const struct envd_packet *p, int fds[ENVD_FDS])
 	else if (p->op == ENVD_KEEP_CLOSE)
 		close_mask(e, p->value);
 	else if (p->op == ENVD_KEEP_FORGET && e->state == ENVD_ENDED)
-		entry_free(e);
+		entry_free(k, e);
 	else if (p->op == ENVD_KEEP_FORGET)
 		e->forgotten = true;
 }
@@ -328,9 +340,9 @@ on_connection(void *arg)
 	hr_watch_disarm(k->alone);
 	k->server = fd;
 	k->reads = hr_loop_readable(k->loop, fd, on_server, k, NULL);
-	LIST_FOREACH(e, &k->entries, link)
+	TAILQ_FOREACH(e, &k->entries, link)
 	{
-		e->pending = ENTRY;
+		set_pending(k, e, ENTRY);
 	}
 	flush(k);
 }
@@ -382,7 +394,7 @@ envd_keep_run(int listener)
 	struct keeper k = {.listener = listener, .server = -1, .handraild = -1};
 	struct hr_err err = {0};
 
-	LIST_INIT(&k.entries);
+	TAILQ_INIT(&k.entries);
 	if (open_keeper(&k, &err) == 0)
 		(void)hr_loop_run(k.loop, &err);
 	hr_log(HR_LOG_ERROR, "the keeper of processes: %s", err.msg);

@@ -71,7 +71,8 @@ by_id(struct envd_table *t, uint32_t id)
 {
 	struct envd_process *p;
 
-	TAILQ_FOREACH(p, &t->processes, entry)
+	/* most packets are about the latest ones */
+	TAILQ_FOREACH_REVERSE(p, &t->processes, envd_processes, entry)
 	{
 		if (p->id == id)
 			break;
