@@ -34,18 +34,15 @@
 #include "box/view.h"
 #include "proto/json.h"
 
-/* Returns the namespaces that the box's first process makes itself, while the launcher works. */
-static int
-inner_namespaces(const struct box_spec *s)
-{
-	return CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP |
-	       (s->host_network ? 0 : CLONE_NEWNET);
-}
+/* The namespaces that the box's first process makes itself, while the launcher works. The network
+ * is none of them: the caller enters it as soon as it knows the process. */
+#define INNER (CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
 static pid_t
-cloned(int group, int *ret_pidfd)
+cloned(const struct box_spec *s, int group, int *ret_pidfd)
 {
 	struct clone_args a = {.flags = CLONE_NEWPID | CLONE_PIDFD |
+					(s->host_network ? 0 : CLONE_NEWNET) |
 					(hr_account_is_root() ? 0 : CLONE_NEWUSER) |
 					(group >= 0 ? CLONE_INTO_CGROUP : 0),
 	    .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
@@ -123,7 +120,7 @@ prepare_inside(const struct first *f, struct hr_err *err)
 	/* kill(0, ...) in the box must not reach the launcher's process group */
 	if ((f->detached ? setsid() : setpgid(0, 0)) < 0)
 		return hr_err_sys(err, errno, "a process group of the box's own");
-	if (unshare(inner_namespaces(s)) < 0)
+	if (unshare(INNER) < 0)
 		return not_cloned(errno, err);
 	/* the kernel forbids setgroups() with one id: a group could take rights away */
 	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0 ||
@@ -179,9 +176,12 @@ static void __attribute__((noreturn)) in_box(const struct first *f)
 	if (r == 0)
 		r = prepare_inside(f, &e);
 	/* reads the byte for box_view_enter() too, if that did not */
-	while (filter < 0 && hr_fd_recv(f->sync, &go, 1, &filter, NULL) == 1) {
+	go = '\0';
+	while (go != 'g' && hr_fd_recv(f->sync, &go, 1, &filter, NULL) == 1) {
 	}
-	if (filter >= 0) {
+	if (go == 'g') {
+		if (r == 0 && filter < 0)
+			r = hr_err_set(&e, HR_E_SYS, "the filter of system calls has not come");
 		if (r == 0)
 			(void)become_program(f, filter, &e);
 		/* fails if the launcher has ended, and there is no reader */
@@ -332,7 +332,7 @@ start(const struct box_spec *s, struct box_guard *guard, int control, int *ret_s
 	if (r == 0)
 		r = box_group_make(s, "/proc", root, &groups, &dirs, err);
 	if (r == 0) {
-		pid = cloned(groups.into, &pidfd);
+		pid = cloned(s, groups.into, &pidfd);
 		r = pid < 0 ? not_cloned(errno, err) : 0;
 	}
 	if (pid == 0) {
@@ -386,11 +386,10 @@ box_start_check(const struct box_spec *s, struct hr_err *err)
 
 	if (look_at_directories(s, err) < 0)
 		return -1;
-	pid = cloned(-1, &pidfd);
+	pid = cloned(s, -1, &pidfd);
 	if (pid == 0)
-		_exit(unshare(inner_namespaces(s)) == 0 &&
-			      (!s->egress ||
-				  (hr_loopback_raise(NULL) == 0 && hr_loopback_take_all(NULL) == 0))
+		_exit(unshare(INNER) == 0 && (!s->egress || (hr_loopback_raise(NULL) == 0 &&
+								hr_loopback_take_all(NULL) == 0))
 			  ? 0
 			  : errno);
 	if (pid < 0)
