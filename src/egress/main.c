@@ -55,12 +55,18 @@ static int
 keep(const char *dir, bool upgraded, struct hr_err *err)
 {
 	static struct egress_held h = {.box = -1, .control = -1, .peer = -1};
+	struct rlimit core;
 	pid_t pid;
 
 	(void)umask(077);
 	/* A core file of any process here would have secrets. A limit of 0 does not keep the kernel
-	 * from a program that takes cores. */
-	if (setrlimit(RLIMIT_CORE, &(const struct rlimit){1, 1}) != 0 || chdir(dir) != 0)
+	 * from a program that takes cores; a limit of 1 may be more than the caller is allowed. */
+	if (getrlimit(RLIMIT_CORE, &core) != 0)
+		return hr_err_sys(err, errno, "the limit of core files");
+	core.rlim_cur = core.rlim_max = core.rlim_max == 0 ? 0 : 1;
+	if (setrlimit(RLIMIT_CORE, &core) != 0)
+		return hr_err_sys(err, errno, "limit core files");
+	if (chdir(dir) != 0)
 		return hr_err_sys(err, errno, "enter %s", dir);
 	if (upgraded)
 		return egress_keeper_inherit(&h, err) < 0 ? -1 : egress_keeper_run(&h, dir, err);
