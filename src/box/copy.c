@@ -169,7 +169,8 @@ copy_file(struct copying *c, int dir, int to_dir, const char *name, struct hr_er
 	if (!S_ISREG(st.st_mode))
 		return 0;
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
-	from = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	/* a program of the box may hold a lease on the file, for which an open would wait */
+	from = open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 	to = openat(to_dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (from < 0 || to < 0 || copy_data(c, from, to, st.st_size) != 0 ||
 	    copy_properties(c, from, to, &st) != 0)

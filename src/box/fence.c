@@ -158,7 +158,11 @@ box_fence_filter(struct hr_err *err)
 			r = hr_err_sys(err, -r, "make the filter of system calls");
 	}
 	seccomp_release(filter);
-	return r == 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+	if (r != 0)
+		return -1;
+	r = fd;
+	fd = -1; /* the caller's now */
+	return r;
 }
 
 /* Loads the program of box_fence_filter(). */
