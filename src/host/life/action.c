@@ -11,8 +11,9 @@
 
 #include <json-c/json_object.h>
 
-#include "base/random.h"
+#include "base/clock.h"
 #include "base/err.h"
+#include "base/random.h"
 #include "host/client/rest.h"
 #include "host/life/tasks.h"
 #include "host/life/tokens.h"
@@ -116,6 +117,7 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 	    .header = "Retry-After",
 	};
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
+	const int64_t end_ms = hr_now_ms() + (int64_t)req.timeout_s * 1000;
 	struct hr_err mine = {0};
 	int r, tries = BUSY_TRIES;
 
@@ -126,7 +128,9 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 		request_id(id, sizeof(id));
 	/* workers that were killed are replaced within a second */
 	while ((r = hr_client_send(&s->client, &req, &a, &mine)) != 0 && a.status == 503 &&
-	       *a.header != '\0' && tries-- > 0 && !hr_rest_wait(req.watch_fd, 1000)) {
+	       *a.header != '\0' && tries-- > 0 && hr_now_ms() + 2000 < end_ms &&
+	       !hr_rest_wait(req.watch_fd, 1000)) {
+		req.timeout_s = (unsigned)((end_ms - hr_now_ms()) / 1000);
 		hr_http_answer_done(&a);
 		mine = (struct hr_err){0};
 	}
