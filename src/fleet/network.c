@@ -51,8 +51,8 @@ static int
 no_rules(struct hr_err *err)
 {
 	return hr_err_set(err, HR_E_INVAL,
-	    "network: this service has no rules of yours: it runs other sandboxes than "
-	    "boxes, or has rules of its own");
+	    "network: this service takes no rules of yours: its sandboxes cannot have any, or it "
+	    "has rules of its own, or networks");
 }
 
 /* Reads rules that must be within the limit, NULL: none. */

@@ -507,6 +507,17 @@ own_environment(struct local *l)
 		hr_strv_unset_env(&l->environ, hr_token_names[i]);
 }
 
+/* Returns true if a client may choose the rules of a container's network: rules take the place of
+ * the operator's own settings for networks, and do not hold beside them. */
+static bool
+may_have_rules(const struct hr_config *c)
+{
+	const char *mode = hr_config_text(c, "sandbox.security.network_mode");
+
+	return (mode == NULL || strcmp(mode, "default") == 0 || strcmp(mode, "egress") == 0) &&
+	       hr_json_count(hr_config_value(c, "sandbox.additional_networks")) == 0;
+}
+
 /* Sandboxes on this machine's file system have their workspaces in the fleet's directory. */
 static int
 open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
@@ -532,7 +543,8 @@ open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
 	l->only = (flags & HR_KIND_SOCKET) != 0;
 	/* root alone enters the network of a container; its server has a socket then */
 	sockets = l->only || (kind.ops->network != NULL && hr_account_is_root() && !o->other_nginx);
-	l->rules = sockets && hr_config_value(o->config, "sandbox.network") == NULL;
+	l->rules = sockets && hr_config_value(o->config, "sandbox.network") == NULL &&
+		   (l->only || may_have_rules(o->config));
 	if (l->only && o->other_nginx)
 		r = hr_err_set(err, HR_E_INVAL,
 		    "--no-nginx: only the service's own nginx reaches sandboxes of the back-end "
