@@ -209,6 +209,19 @@ asks_for_rules(struct json_object *from)
 	       hr_json_at(from, "maskRequestHost") != NULL;
 }
 
+/* Returns true if a request without rules opens the network: only boxes have none by themselves,
+ * and a key with a limit gets that. */
+static bool
+is_opened(const struct hr_fleet_call *c)
+{
+	HR_FREE char *limit = NULL;
+
+	return c->api->internet && strcmp(c->api->kind, "box") == 0 &&
+	       c->api->fleet->engine->rules &&
+	       hr_fleet_network_limit_of(c->api->fleet, c->key.id, &limit, NULL) == 0 &&
+	       limit == NULL;
+}
+
 int
 hr_e2b_read_network(struct hr_fleet_call *c, struct json_object *from, struct json_object **ret)
 {
@@ -221,7 +234,7 @@ hr_e2b_read_network(struct hr_fleet_call *c, struct json_object *from, struct js
 		return hr_e2b_say(c->a, 400, "allow_internet_access must be a boolean");
 	if (check_lists(c, from, closed) != 0)
 		return -1;
-	if (!closed && !asks_for_rules(from) && !(c->api->internet && c->api->fleet->engine->rules))
+	if (!closed && !asks_for_rules(from) && !is_opened(c))
 		return 0;
 	if (!c->api->fleet->engine->rules)
 		return hr_e2b_say(c->a, 400,
