@@ -401,8 +401,10 @@ route(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const st
 
 	if (check(q, t, row, e2b, a) != 0)
 		return;
-	/* a client that asks whether the sandbox still runs gets the answer after the pause */
-	if (row->state == HR_FLEET_PAUSING && !wakes) {
+	/* a client with the token that asks whether the sandbox still runs is answered after the
+	 * pause; others must not hold places of the sandbox's owner */
+	if (row->state == HR_FLEET_PAUSING && !wakes &&
+	    hr_e2b_same(q->access_token, row->session_key)) {
 		hr_fleet_row_done(row);
 		r = hr_fleet_wait(api->fleet, t->id, row, &err);
 		(void)snprintf(row->id, sizeof(row->id), "%s", t->id);
