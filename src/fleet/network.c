@@ -51,8 +51,8 @@ static int
 no_rules(struct hr_err *err)
 {
 	return hr_err_set(err, HR_E_INVAL,
-	    "network: this service takes no rules of yours: its sandboxes cannot have any, or it "
-	    "has rules of its own, or networks");
+	    "network: this service has no rules of yours: its sandboxes cannot have any, or it "
+	    "has rules of its own, or networks that they would replace");
 }
 
 /* Reads rules that must be within the limit, NULL: none. */
