@@ -32,10 +32,10 @@ struct egress_dial {
 	struct egress_talk *talk;       /* NULL: no proxy */
 	union egress_address proxy;
 	int fd, port;
-	struct sockaddr_storage to[EGRESS_RESULTS_MAX]; /* [0] is known at once for an address */
+	union egress_address to[EGRESS_RESULTS_MAX]; /* [0] is known at once for an address */
 	size_t n, at;
-	int error; /* errno of the last address */
-	char name[EGRESS_NAME_MAX + 1];
+	char why[128];    /* the error of the last address */
+	const char *name; /* NULL: an address */
 };
 
 static void next(struct egress_dial *d);

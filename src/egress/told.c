@@ -45,7 +45,7 @@ egress_told_open(struct egress_told *t, const char *dir)
 
 	*t = (struct egress_told){.dir = dir, .fd = open_new(dir, 0)};
 	if (t->fd < 0)
-		hr_log(HR_LOG_WARNING, "cannot list refusals for the box: %s", strerror(errno));
+		hr_log(HR_LOG_WARNING, "cannot list refusals for the sandbox: %s", strerror(errno));
 	else
 		t->size = fstat(t->fd, &st) == 0 ? st.st_size : 0;
 }

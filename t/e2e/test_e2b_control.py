@@ -310,7 +310,8 @@ def each(case):
     return one
 
 
-CASES = [each(c) for c in (life, times, pauses, lists, refusals, once, kills, quota, measured, internet)]
+CASES = [each(c) for c in (life, times, pauses, lists, refusals, documented, once, kills, quota, measured,
+                           internet)]
 
 if __name__ == "__main__":
     sys.exit(run(CASES, made=contextlib.nullcontext))

@@ -5,7 +5,10 @@ programs at their ports, and what is answered in the sandbox's name."""
 import base64
 import contextlib
 import hashlib
+import http.client
+import json
 import os
+import struct
 import sys
 import time
 import urllib.parse
@@ -195,7 +198,7 @@ def each(case):
     return one
 
 
-CASES = [each(c) for c in (refusals, signatures, programs, named)]
+CASES = [each(c) for c in (refusals, signatures, programs, signals, named)]
 
 if __name__ == "__main__":
     sys.exit(run(CASES, made=contextlib.nullcontext))
