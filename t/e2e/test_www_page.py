@@ -834,7 +834,8 @@ def files_changed():
         button(".viewer", "Save")
         w.until("asks", "return document.querySelector('dialog[open] p')?.textContent.includes('Overwrite it?')")
         w.click("dialog[open] button[type=button]")
-        w.until("it is closed", "return !document.querySelector('dialog[open]')")
+        w.until("the save has ended", "return !document.querySelector('dialog[open]') "
+                "&& !document.querySelector('.viewer textarea').readOnly")
         equal(read("text"), "of somebody else")
         button(".viewer", "Save")
         dialog(w, "text was changed by somebody else meanwhile. Overwrite it?", "Overwrite")
