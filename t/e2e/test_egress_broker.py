@@ -699,7 +699,7 @@ def no_cores(w):
         pattern = f.read()
     for pid in found:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSEGV)
+            os.kill(pid, signal.SIGABRT)
         equal(process.wait_gone(pid, PATIENCE), True)
     holds = []
     for at, _, files in os.walk(w.dir):

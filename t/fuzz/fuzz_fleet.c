@@ -75,10 +75,12 @@ one_pair(void *arg, const char *key, const char *value)
 static void
 one_text(const char *p, size_t len)
 {
-	char *text = strndup(p, len), key[64], sum[HR_E2B_SIGNATURE];
+	char *text = malloc(len + 1), key[64], sum[HR_E2B_SIGNATURE];
 	struct hr_buf b;
 
 	must(text != NULL);
+	memcpy(text, p, len);
+	text[len] = '\0';
 	(void)hr_e2b_metadata(p, len, one_pair, &len);
 	must(hr_e2b_time(text) >= -1);
 	must(strlen(hr_e2b_key(text, key)) <= len || hr_e2b_key(text, key) != key);
