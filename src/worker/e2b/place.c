@@ -125,8 +125,8 @@ hr_e2b_keep_out(const struct hr_e2b_call *c, int fd, bool removal)
 	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
 	n = readlink(proc, way, sizeof(way) - 1);
 	way[n > 0 ? n : 0] = '\0';
-	if (realpath(c->w->run_dir, run) == NULL ||
-	    !(is_within(way, run) || (removal && is_within(run, way))))
+	if (n > 0 && realpath(c->w->run_dir, run) != NULL && !is_within(way, run) &&
+	    !(removal && is_within(run, way)))
 		return fd;
 	hr_fd_close(&fd);
 	errno = EACCES;
