@@ -16,6 +16,8 @@
 #include "base/fd.h"
 #include "base/plain.h"
 
+#define MOVED_MAX 10000 /* directories that a removal moves to its top */
+
 char *
 hr_path_join(const char *dir, const char *name)
 {
@@ -270,6 +272,10 @@ hr_path_write_for(
 struct walk {
 	hr_path_visit_fn *fn;
 	void *arg;
+	/* called for a directory that is too deep; returns false if that must be skipped. NULL: all
+	 * are skipped */
+	bool (*deep)(struct walk *w, int dirfd, const char *name);
+	int top; /* the directory where the walk began */
 	unsigned skipped;
 	int sys; /* errno of the last skipped entry; 0: none */
 };
@@ -292,11 +298,13 @@ walk_directory(struct walk *w, int dirfd, const char *name, unsigned depth)
 	DIR *d;
 
 	if (depth >= HR_PATH_DEPTH)
-		return walk_skip(w, ENOTEMPTY);
+		return w->deep != NULL && w->deep(w, dirfd, name) ? 0 : walk_skip(w, ENOTEMPTY);
 	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	d = hr_dir_take(fd);
 	if (d == NULL)
 		return walk_skip(w, errno);
+	if (depth == 0)
+		w->top = fd;
 	while (r >= 0 && (e = hr_dir_next(d)) != NULL)
 		r = walk_entry(w, fd, e->d_name, depth + 1);
 	if (r >= 0 && errno != 0)
@@ -351,8 +359,26 @@ hr_path_rename_free(int from_dir, const char *from, int to_dir, const char *to)
 
 struct removal {
 	struct walk w;
-	int first; /* errno of the first entry that could not be removed; 0: none */
+	unsigned moved; /* number of directories that were moved to the top */
+	int first;      /* errno of the first entry that could not be removed; 0: none */
 };
+
+/* Moves a deep directory to the top, where the next walk finds it. */
+static bool
+move_up(struct walk *w, int dirfd, const char *name)
+{
+	struct removal *r = w->arg;
+	char to[32];
+
+	while (r->moved < MOVED_MAX) {
+		(void)snprintf(to, sizeof(to), ".removed-%u", ++r->moved);
+		if (hr_path_rename_free(dirfd, name, w->top, to) == 0)
+			return true;
+		if (errno != EEXIST)
+			break;
+	}
+	return false;
+}
 
 static int
 remove_one(int dirfd, const char *name, const struct stat *st, void *arg)
@@ -376,10 +402,15 @@ remove_one(int dirfd, const char *name, const struct stat *st, void *arg)
 int
 hr_path_remove(const char *path, struct hr_err *err)
 {
-	struct removal r = {.w = {.fn = remove_one, .arg = &r}};
+	struct removal r = {.w = {.fn = remove_one, .arg = &r, .deep = move_up}};
+	unsigned moved;
 
-	(void)walk_entry(&r.w, AT_FDCWD, path, 0); /* remove_one never stops the walk */
-	if (r.first == 0)
-		r.first = r.w.sys; /* the path itself was skipped */
+	do {
+		moved = r.moved;
+		r.first = r.w.sys = 0;
+		(void)walk_entry(&r.w, AT_FDCWD, path, 0); /* remove_one never stops the walk */
+		if (r.first == 0)
+			r.first = r.w.sys; /* the path itself was skipped */
+	} while (r.first != 0 && r.moved > moved);
 	return r.first == 0 ? 0 : hr_err_sys(err, r.first, "%s: remove", path);
 }

@@ -65,7 +65,7 @@ int hr_path_walk(const char *path, hr_path_visit_fn *fn, void *arg, unsigned *re
  * system that cannot do it in one step a file that comes in between is replaced. */
 int hr_path_rename_free(int from_dir, const char *from, int to_dir, const char *to);
 
-/* Removes a tree, as rm -r; a missing path is no error. */
+/* Removes a tree of any depth, as rm -r; a missing path is no error. */
 int hr_path_remove(const char *path, struct hr_err *err);
 
 #endif

@@ -152,6 +152,27 @@ START_TEST(remove_takes_links_not_their_targets)
 }
 END_TEST
 
+START_TEST(remove_takes_trees_of_any_depth)
+{
+	int above, at = open(in_top(""), O_RDONLY | O_DIRECTORY), i;
+	struct stat st;
+
+	for (i = 0; i < 3 * HR_PATH_DEPTH; i++) {
+		ck_assert_int_eq(mkdirat(at, "d", 0755), 0);
+		above = at;
+		at = openat(above, "d", O_RDONLY | O_DIRECTORY);
+		(void)close(above);
+		if (i == 0) /* the name is taken */
+			ck_assert_int_eq(mkdirat(at, ".removed-1", 0755), 0);
+		ck_assert_int_ge(at, 0);
+	}
+	ck_assert_int_eq(mknodat(at, "f", S_IFREG | 0600, 0), 0);
+	(void)close(at);
+	ck_assert_int_eq(hr_path_remove(in_top("d"), NULL), 0);
+	ck_assert_int_ne(lstat(in_top("d"), &st), 0);
+}
+END_TEST
+
 /* The reason is why the tree could not be read, and not that a directory is therefore not empty. */
 START_TEST(remove_reports_why)
 {
@@ -326,6 +347,7 @@ main(void)
 	tcase_add_test(tc, write_replaces_whole_and_sets_the_mode);
 	tcase_add_test(tc, read_stops_at_the_cap);
 	tcase_add_test(tc, remove_takes_links_not_their_targets);
+	tcase_add_test(tc, remove_takes_trees_of_any_depth);
 	tcase_add_test(tc, remove_reports_why);
 	tcase_add_test(tc, a_visitor_can_stop_the_walk);
 	tcase_add_test(tc, a_whole_walk_skips_nothing);
