@@ -280,6 +280,26 @@ def interrupted(h):
     equal(here, [])
 
 
+def interrupted_down(h):
+    """A "down" that removed some of the files only: the next start takes none of the rest for its own."""
+    if os.geteuid() != 0:
+        raise Skip("needs root, to mount a file system")
+    h.ok("up", "-q", "--run", "mkdir /workspace/busy; touch /workspace/a /workspace/z")
+    box = h.box()
+    workspace = os.path.join(box["dir"], "storage%s/root/workspace")
+    subprocess.run(["mount", "-t", "tmpfs", "none", os.path.join(workspace % "", "busy")], check=True)
+    try:
+        done = h("down", "-q")
+        equal((done.returncode, os.strerror(errno.EBUSY) in done.stderr), (1, True), done.stderr)
+    finally:
+        moved = os.path.exists(workspace % ".old")
+        subprocess.run(["umount", os.path.join(workspace % (".old" if moved else ""), "busy")], check=True)
+    equal(h.ok("up", "-q", "--run", "ls -A /workspace; cd && pwd"), "/home/openhands\n" if h.uid == 0 else "/root\n")
+    equal(os.path.exists(workspace % ".old"), False)
+    h.ok("down", "-q")
+    equal(os.listdir(h.path("state")), [])
+
+
 def unrecorded(h):
     """A start that was killed before its record had its name: the next command about that sandbox removes the rest."""
     os.mkdir(h.path("state"), 0o700)
@@ -570,9 +590,9 @@ def edge(h):
     h.ok("down")
 
 
-CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paused, pool, repository, two,
-         once, ended, interrupted, unrecorded, unreported, lost, unknown, replaced, own_root, subordinate,
-         kernel_files, log_file, deep, namespaced, lacks, doctor, chosen_by_its_socket]
+CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paused, pool, repository, two, once,
+         ended, interrupted, interrupted_down, unrecorded, unreported, lost, unknown, replaced, own_root,
+         subordinate, kernel_files, log_file, deep, namespaced, lacks, doctor, chosen_by_its_socket]
 
 
 if __name__ == "__main__":

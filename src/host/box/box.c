@@ -26,7 +26,6 @@
 #include "proto/json.h"
 
 #define END_PATIENCE_MS 5000
-#define PLACE "/run/old" /* place of the directory in a box that removes files */
 
 static void
 release_ports(struct hr_box *b)
@@ -93,53 +92,23 @@ box_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 
 /* ---- end ---- */
 
-/* Removes b->side.dir in a box, whose root can remove files of all its accounts, at any depth. An
- * ordinary user cannot remove those of subordinate ids. The programs are those of `root`; NULL: the
- * host's. */
-static int
-remove_inside(const struct hr_box *b, const char *root, struct hr_err *err)
-{
-	HR_FREE char *clean = NULL;
-	HR_FREE char *old = realpath(b->side.dir, NULL);
-	HR_PUT struct json_object *o = NULL;
-	static const char *const argv[] = {
-	    "/bin/sh", "-c", "rm -rf " PLACE "/* " PLACE "/.[!.]*", NULL};
-	struct hr_err e = {0};
-	HR_BUF(out, 1u << 16);
-	int r = -1;
-
-	if (old == NULL)
-		return hr_err_sys(err, errno, "%s", b->side.dir);
-	if (hr_text_setf(&clean, err, "%s.clean", old) != 0)
-		return -1;
-	if (mkdir(clean, 0700) != 0 && errno != EEXIST)
-		return hr_err_sys(err, errno, "create %s", clean);
-	/* a text that is NULL is left out */
-	o = hr_json_texts(err, "name", b->name, "storage", clean, "root", root, NULL);
-	if (hr_json_set(o, "argv", hr_json_list(NULL, argv), err) == 0 &&
-	    hr_json_set(o, "mounts", json_object_new_array(), err) == 0 &&
-	    hr_json_append(hr_json_at(o, "mounts"),
-		hr_json_texts(NULL, "source", old, "target", PLACE, NULL), err) == 0 &&
-	    hr_box_run_to_end(false, o, &out, err) == 0)
-		r = hr_path_remove(b->side.dir, err);
-	if (hr_path_remove(clean, &e) < 0 && r == 0)
-		r = hr_err_pass(err, &e);
-	return r;
-}
-
+/* Removes the directory of a box. Its files get another name before the first one is removed: if
+ * this process is killed meanwhile, the next start would take the rest for the files of the box. */
 static int
 remove_directory(const struct hr_box *b, struct hr_err *err)
 {
-	const char *given = hr_config_text(b->h->config, "box.root");
-	HR_FREE char *root = NULL;
+	HR_FREE char *storage = NULL;
+	HR_FREE char *old = NULL;
 
-	if (b->side.dir == NULL || hr_path_remove(b->side.dir, NULL) == 0)
+	if (b->side.dir == NULL)
 		return 0;
-	root = given != NULL ? realpath(given, NULL) : NULL;
-	if (root == NULL)
-		return remove_inside(b, NULL, err);
-	/* the kernel may allow no box with the programs of this machine */
-	return remove_inside(b, NULL, NULL) == 0 ? 0 : remove_inside(b, root, err);
+	storage = hr_sidecar_path(&b->side, "storage");
+	old = hr_sidecar_path(&b->side, HR_BOX_OLD);
+	if (storage == NULL || old == NULL)
+		return hr_err_nomem(err);
+	if (rename(storage, old) != 0 && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
+		return hr_err_sys(err, errno, "remove %s", storage);
+	return hr_box_remove_tree(b->side.dir, err);
 }
 
 /* Reads the file in b->side.dir, which is newer than the record if a process was killed while it

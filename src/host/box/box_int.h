@@ -14,6 +14,7 @@
 #define HR_BOX_NOTIFY "ready"
 /* A file in the box's directory: the line {"pid": N, "started": N, "groups": [PATH, ...]}. */
 #define HR_BOX_PROCESS "process"
+#define HR_BOX_OLD "storage.old" /* the storage of a box whose removal was interrupted */
 #define HR_BOX_STATE_DIR                                                                           \
 	"/var/lib/handrail" /* the journal, which outlives the box as its files do */
 #define HR_BOX_LINE_MAX (1u << 16)
@@ -52,10 +53,12 @@ int hr_box_make(struct hr_box *b, struct hr_err *err);
 int hr_box_take_process(struct hr_box *b, const char *line, struct hr_err *err);
 /* Opens the server's socket. Returns 0, or -1 with *err set. */
 int hr_box_open_socket(struct hr_box *b, struct hr_err *err);
-/* Runs the launcher with the document o, for a box that ends by itself; with `check` it only checks
- * the document. Appends the launcher's output to *out. Returns 0, or -1 with the launcher's reason
- * in *err. */
-int hr_box_run_to_end(bool check, struct json_object *o, struct hr_buf *out, struct hr_err *err);
+/* Lets the launcher check the document o. Appends its output to *out. Returns 0, or -1 with the
+ * launcher's reason in *err. */
+int hr_box_check(struct json_object *o, struct hr_buf *out, struct hr_err *err);
+/* Removes a directory of files of the box's accounts, which may be missing. An ordinary user cannot
+ * remove files of subordinate ids, but the launcher can. Returns 0, or -1 with *err set. */
+int hr_box_remove_tree(const char *path, struct hr_err *err);
 /* Returns the path of the launcher, which the caller frees, or NULL with *err set if there is
  * none. */
 char *hr_box_launcher(struct hr_err *err);

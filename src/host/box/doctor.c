@@ -44,7 +44,7 @@ check(const char *storage, const char *network, struct hr_buf *out, struct hr_er
 
 	return hr_json_set(o, "argv", hr_json_list(NULL, argv), err) < 0
 		   ? -1
-		   : hr_box_run_to_end(true, o, out, err);
+		   : hr_box_check(o, out, err);
 }
 
 /* Checks whether a box can have a network with rules. */

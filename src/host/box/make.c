@@ -115,13 +115,15 @@ make_directories(struct hr_box *b, struct hr_err *err)
 {
 	HR_FREE char *storage = hr_sidecar_path(&b->side, "storage");
 	HR_FREE char *process = hr_sidecar_path(&b->side, HR_BOX_PROCESS);
+	HR_FREE char *old = hr_sidecar_path(&b->side, HR_BOX_OLD);
 	bool ignored;
 
-	if (storage == NULL || process == NULL)
+	if (storage == NULL || process == NULL || old == NULL)
 		return hr_err_nomem(err);
 	if ((b->h->state_dir != NULL && hr_state_directory(b->h->state_dir, true, err) < 0) ||
 	    hr_sidecar_make_directory(b->side.dir, &b->new_dir, err) < 0 ||
-	    hr_box_fill(b, err) < 0 || hr_sidecar_make_directory(storage, &ignored, err) < 0)
+	    hr_box_remove_tree(old, err) < 0 || hr_box_fill(b, err) < 0 ||
+	    hr_sidecar_make_directory(storage, &ignored, err) < 0)
 		return -1;
 	/* an earlier box has ended: its process record and its socket directory are leftovers */
 	return hr_path_remove(process, err) < 0 ? -1 : hr_sidecar_make_edge(b->edge, err);
@@ -162,10 +164,10 @@ refused(const char *said, int status, struct hr_err *err)
 }
 
 int
-hr_box_run_to_end(bool check, struct json_object *o, struct hr_buf *out, struct hr_err *err)
+hr_box_check(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 {
 	HR_FREE char *path = hr_box_launcher(err);
-	const char *const argv[] = {LAUNCHER, DOCUMENT_PLACE, check ? "--check" : NULL, NULL};
+	const char *const argv[] = {LAUNCHER, "--check", DOCUMENT_PLACE, NULL};
 	HR_BUF(text, 1u << 16);
 	HR_CLOSE int document = -1;
 	int back[2], status = -1;

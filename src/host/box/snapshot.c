@@ -69,22 +69,21 @@ check_tag(const char *tag, struct hr_err *err)
 						      tag);
 }
 
-/* Runs the launcher with these arguments while the store is locked; `thaws`: it has frozen a box.
- * Appends its output to *out. */
+/* Runs the launcher with these arguments. It inherits the lock of the store; `lock`: -1 for none.
+ * `thaws`: it has frozen a box. Appends its output to *out. */
 static int
-run_launcher(const struct store *s, const char *const *argv, bool thaws, struct hr_buf *out,
-    struct hr_err *err)
+run_launcher(int lock, const char *const *argv, bool thaws, struct hr_buf *out, struct hr_err *err)
 {
 	HR_FREE char *path = hr_box_launcher(err);
 	int back[2], status = -1;
-	struct hr_spawn_fd fds[3] = {{s->fd, LOCK}};
+	struct hr_spawn_fd fds[3] = {[2] = {lock, LOCK}};
 	/* The process that thaws a box outlives this one, and gets no signal of the terminal.
 	 * Others end, so that the next command can remove their files. */
 	struct hr_spawn sp = {.path = path,
 	    .argv = argv,
 	    .umask = -1,
 	    .fds = fds,
-	    .nfds = 3,
+	    .nfds = lock >= 0 ? 3 : 2,
 	    .setsid = true,
 	    .pdeathsig = thaws ? 0 : SIGKILL};
 	const char *said;
@@ -94,8 +93,8 @@ run_launcher(const struct store *s, const char *const *argv, bool thaws, struct 
 		return -1;
 	if (pipe2(back, O_CLOEXEC) != 0)
 		return hr_err_sys(err, errno, "a pipe");
-	fds[1] = (struct hr_spawn_fd){back[1], 1};
-	fds[2] = (struct hr_spawn_fd){back[1], 2};
+	fds[0] = (struct hr_spawn_fd){back[1], 1};
+	fds[1] = (struct hr_spawn_fd){back[1], 2};
 	pid = hr_spawn(&sp, err);
 	hr_fd_close(&back[1]);
 	if (pid > 0)
@@ -114,14 +113,21 @@ run_launcher(const struct store *s, const char *const *argv, bool thaws, struct 
 	    *said != '\0' ? "" : hr_exit_words(status));
 }
 
-/* Removes a directory of the store, or of a box. */
 static int
-remove_tree(const struct store *s, const char *path, struct hr_err *err)
+remove_tree(int lock, const char *path, struct hr_err *err)
 {
 	const char *const argv[] = {"handrail-box", "--remove", path, NULL};
 	HR_BUF(out, SAID_MAX);
 
-	return access(path, F_OK) != 0 ? 0 : run_launcher(s, argv, false, &out, err);
+	if (access(path, F_OK) != 0 || hr_path_remove(path, NULL) == 0)
+		return 0;
+	return run_launcher(lock, argv, false, &out, err);
+}
+
+int
+hr_box_remove_tree(const char *path, struct hr_err *err)
+{
+	return remove_tree(-1, path, err);
 }
 
 static int
@@ -135,7 +141,7 @@ remove_leftovers(const struct store *s, struct hr_err *err)
 		if (e->d_name[0] == '.') {
 			HR_FREE char *path = hr_path_join(s->path, e->d_name);
 
-			r = path != NULL ? remove_tree(s, path, err) : hr_err_nomem(err);
+			r = path != NULL ? remove_tree(s->fd, path, err) : hr_err_nomem(err);
 		}
 	return r;
 }
@@ -192,7 +198,7 @@ copy(const struct store *s, const char *from, const char *to, const char *group,
 	    "root" HR_BOX_STATE_DIR, "--without", "layers/root/upper" HR_BOX_STATE_DIR,
 	    group != NULL ? "--freeze" : NULL, group, NULL};
 
-	return run_launcher(s, argv, group != NULL, out, err);
+	return run_launcher(s->fd, argv, group != NULL, out, err);
 }
 
 /* ---- making ---- */
@@ -327,12 +333,12 @@ fill(const struct store *s, const struct hr_box *b, const char *tag, const char 
 		    hr_json_text_at(o, "root") != NULL ? "the root " : "no box.root",
 		    hr_json_text_or(o, "root", ""));
 	/* an earlier command may have been killed here */
-	if (remove_tree(s, part, err) < 0)
+	if (remove_tree(s->fd, part, err) < 0)
 		return -1;
 	if (mkdir(part, 0700) != 0)
 		return hr_err_sys(err, errno, "create %s", part);
 	if (copy(s, from, part, NULL, &said, err) < 0) {
-		(void)remove_tree(s, part, NULL);
+		(void)remove_tree(s->fd, part, NULL);
 		return -1;
 	}
 	return rename(part, storage) == 0 ? 0 : hr_err_sys(err, errno, "create %s", storage);
