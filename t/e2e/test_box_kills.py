@@ -2,9 +2,9 @@
 """Whatever is killed while a command starts, uses, pauses, continues or ends a box, nothing is left over after the next
 command: no process, mount, control group, directory or account. As root for root's box and another account's.
 
-    test_box_kills.py [KILLS] [--seed N] [--box-of UID] [--steps]
+    test_box_kills.py [KILLS] [--seed N] [--box-of UID] [--of COMMAND] [--steps]
 
-The seed is printed. --steps, by hand: kills the command, the launcher, or the launcher with its children, each at the
+The seed is printed. --of kills at that command alone, once a box is there. --steps, by hand: kills the command, the launcher, or the launcher with its children, each at the
 first end of a system call, at the second, and so on."""
 
 import argparse
@@ -68,8 +68,8 @@ def settle(boxes):
 class Life:
     """One sandbox, whose commands are killed."""
 
-    def __init__(self, h, rng, limits):
-        self.h, self.rng, self.limits = h, rng, limits
+    def __init__(self, h, rng, limits, of=None):
+        self.h, self.rng, self.limits, self.of = h, rng, limits, of
         self.seconds = dict.fromkeys(COMMANDS, 0.2)  # that a command takes
         self.accounts = self.read_accounts()
         self.name = "kills-%d" % os.getpid()  # the names of its control groups begin so
@@ -94,7 +94,7 @@ class Life:
     def kill(self):
         """Kills one or some of the processes at an instant of a command; returns the command."""
         there = os.path.exists(self.h.path("state", self.name + ".json"))
-        name = self.rng.choice(list(COMMANDS) if there else ["up"] * 3 + ["pool"])
+        name = self.of if self.of and there else self.rng.choice(list(COMMANDS) if there else ["up"] * 3 + ["pool"])
         words = self.command(name)
         delay = self.rng.random() * 1.2 * self.seconds[name]
         p = self.h.popen(*words)
@@ -111,7 +111,11 @@ class Life:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        out, err = p.communicate(timeout=PATIENCE)
+        try:
+            out, err = p.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError("the command does not end; processes: %r" % [
+                (pid, process.command_line(pid)[:100]) for pid in process.descendants(os.getpid())]) from None
         # the kernel ends them in its own time, and a box that is about to end is still there for the next command
         equal([pid for pid in victims if not process.wait_gone(pid, PATIENCE)], [])
         self.told += "\n" + out + err
@@ -209,8 +213,8 @@ class Life:
                 return n
 
 
-def kills(h, rng, count):
-    Life(h, rng, limits=h.uid == 0).live(count)
+def kills(h, rng, options):
+    Life(h, rng, h.uid == 0, options.of).live(options.kills)
 
 
 def steps(h, rng, _):
@@ -224,6 +228,7 @@ def main():
     p.add_argument("kills", type=int, nargs="?", default=20)
     p.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     p.add_argument("--box-of", type=int)
+    p.add_argument("--of", choices=COMMANDS)
     p.add_argument("--steps", action="store_true")
     options = p.parse_args()
     box.need_launcher()
@@ -241,7 +246,7 @@ def main():
             tap.skip(name, why)
             continue
         with Boxes(uid) as h:
-            tap.run(name, case, h, random.Random(options.seed), options.kills)
+            tap.run(name, case, h, random.Random(options.seed), options)
     return tap.done()
 
 
