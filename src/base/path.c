@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,7 +17,7 @@
 #include "base/fd.h"
 #include "base/plain.h"
 
-#define MOVED_MAX 10000 /* directories that a removal moves to its top */
+#define TEMPORARY_TRIES 8
 
 char *
 hr_path_join(const char *dir, const char *name)
@@ -243,17 +244,49 @@ hr_path_write(const char *path, const void *p, size_t len, mode_t mode, struct h
 	return hr_path_write_for(path, p, len, mode, HR_PATH_OWN, err);
 }
 
+/* Makes the temporary file of a path, with a lock, and sets its name in `tmp`. An existing one
+ * without a lock is that of a killed writer. A second writer beside a living one gets a name of its
+ * own. */
+static int
+open_temporary(const char *path, struct hr_buf *tmp)
+{
+	struct stat own, named;
+	bool made, same;
+	int fd, i;
+
+	hr_buf_addf(tmp, "%s" HR_PATH_UNFINISHED, path);
+	for (i = 0; i < TEMPORARY_TRIES && hr_buf_check(tmp, NULL) == 0; i++) {
+		fd = open(tmp->p, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		made = fd >= 0;
+		if (!made && errno == EEXIST)
+			fd = open(tmp->p, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0) {
+			hr_fd_close(&fd);
+			break;
+		}
+		/* only the owner of the lock renames or removes the file */
+		same = fstat(fd, &own) == 0 && lstat(tmp->p, &named) == 0 &&
+		       own.st_ino == named.st_ino && own.st_dev == named.st_dev;
+		if (same && made)
+			return fd;
+		if (same)
+			(void)unlink(tmp->p);
+		hr_fd_close(&fd);
+	}
+	hr_buf_reset(tmp);
+	hr_buf_addf(tmp, "%s.XXXXXX", path);
+	return hr_buf_check(tmp, NULL) == 0 ? mkostemp(tmp->p, O_CLOEXEC) : -1;
+}
+
 int
 hr_path_write_for(
     const char *path, const void *p, size_t len, mode_t mode, uid_t owner, struct hr_err *err)
 {
 	HR_BUF(tmp, strlen(path) + 16);
-	int fd, r = -1;
+	int fd = open_temporary(path, &tmp), r = -1;
 
-	hr_buf_addf(&tmp, "%s.XXXXXX", path);
 	if (hr_buf_check(&tmp, err) < 0)
 		return -1;
-	fd = mkostemp(tmp.p, O_CLOEXEC);
 	if (fd < 0)
 		return hr_err_sys(err, errno, "%s", path);
 	if (hr_fd_write_full(fd, p, len, err) < 0)
@@ -263,10 +296,21 @@ hr_path_write_for(
 		(void)hr_err_sys(err, errno, "%s", path);
 	else
 		r = 0;
-	hr_fd_close(&fd);
 	if (r != 0)
 		(void)unlink(tmp.p);
+	hr_fd_close(&fd);
 	return r;
+}
+
+int
+hr_path_unlink(const char *path)
+{
+	HR_BUF(tmp, strlen(path) + sizeof(HR_PATH_UNFINISHED));
+
+	hr_buf_addf(&tmp, "%s" HR_PATH_UNFINISHED, path);
+	if (hr_buf_check(&tmp, NULL) == 0)
+		(void)unlink(tmp.p);
+	return unlink(path);
 }
 
 struct walk {

@@ -303,7 +303,7 @@ def interrupted_down(h):
 def unrecorded(h):
     """A start that was killed before its record had its name: the next command about that sandbox removes the rest."""
     os.mkdir(h.path("state"), 0o700)
-    for name in (".default.lock", "default.json.abcdef"):
+    for name in (".default.lock", "default.json~"):
         h.file("", "state", name)
     os.chown(h.path("state"), h.uid, -1)
     h.fails(3, 'there is no sandbox "default"', "down")

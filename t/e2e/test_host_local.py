@@ -42,10 +42,10 @@ def life_of_a_sandbox():
         workspace = h.record()["backend"]["workspace"]
         equal(os.path.isdir(workspace), True, "workspace")
         for name in ("default", "default.json.other"):  # as left by a process that was killed while it wrote
-            open(h.path("state", name + ".json.abcdef"), "w").close()
+            open(h.path("state", name + ".json~"), "w").close()
         h.ok("down")
-        equal(os.listdir(h.path("state")), ["default.json.other.json.abcdef"], "another sandbox's stays")
-        os.unlink(h.path("state", "default.json.other.json.abcdef"))
+        equal(os.listdir(h.path("state")), ["default.json.other.json~"], "another sandbox's stays")
+        os.unlink(h.path("state", "default.json.other.json~"))
         equal(os.path.exists(workspace), False, "its workspace is gone")
         equal(os.listdir(h.path("state")), [], "nothing is recorded")
         equal(json.loads(h.ok("ps", "--json")), [], "none")

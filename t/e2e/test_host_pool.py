@@ -211,14 +211,14 @@ def killed_before_a_record():
     with Host() as h:
         warm = h.path("state", "warm")
         os.makedirs(warm, 0o700)
-        for name in ".warm-0123456789ab.lock", "warm-0123456789ab.json.a1B2c3", "warm-living.json.a1B2c3":
+        for name in ".warm-0123456789ab.lock", "warm-0123456789ab.json~", "warm-living.json~":
             with open(os.path.join(warm, name), "w"):
                 pass
         with open(os.path.join(warm, ".warm-living.lock"), "w") as living:
             fcntl.flock(living, fcntl.LOCK_EX)
             equal(h.ok("pool", "1"), "waiting: 1\n")
             equal(sorted(n for n in os.listdir(warm) if not n.endswith((".json", ".log"))),
-                  [".lock", ".warm-living.lock", "warm-living.json.a1B2c3"], "the dead one's are gone")
+                  [".lock", ".warm-living.lock", "warm-living.json~"], "the dead one's are gone")
         equal(h.ok("pool", "0"), "ended: 1\n")
         equal(os.listdir(warm), [".lock"], "the other's, once it has ended")
 

@@ -900,8 +900,8 @@ find_module(void)
 START_TEST(records_beside)
 {
 	static const char *const left[] = {
-	    "a.json.x.json", "a.json.x.json.Ab3dE6", "a.json.12.log", "ab.json"};
-	static const char *const gone[] = {"a.json", "a.log", "a.json.Ab3dE6"};
+	    "a.json.x.json", "a.json.x.json~", "a.json.12.log", "ab.json"};
+	static const char *const gone[] = {"a.json", "a.log", "a.json~"};
 	struct hr_sandbox s = {.sid = strdup("a"), .state_dir = strdup(".")};
 	size_t i;
 

@@ -2,19 +2,24 @@
 #include "config.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/plain.h"
 
 static char top[64];
+static int before_rename; /* a signal that this process gets there */
 
 static const char *
 in_top(const char *name)
@@ -25,6 +30,53 @@ in_top(const char *name)
 	i = (i + 1) % 8;
 	(void)snprintf(path[i], sizeof(path[i]), "%s/%s", top, name);
 	return path[i];
+}
+
+/* Takes the place of the C library's function. */
+int
+rename(const char *from, const char *to)
+{
+	if (before_rename != 0)
+		(void)raise(before_rename);
+	return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+
+/* Starts a writer that gets a signal when its temporary file is complete. */
+static pid_t
+interrupted(const char *path, const char *text, int sig)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		before_rename = sig;
+		_exit(hr_path_write(path, text, strlen(text), 0400, NULL) != 0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, WUNTRACED), pid);
+	ck_assert_int_eq(WIFSTOPPED(status) ? WSTOPSIG(status) : WTERMSIG(status), sig);
+	return pid;
+}
+
+static int
+entries(void)
+{
+	DIR *d = opendir(top);
+	int n = 0;
+
+	ck_assert_ptr_nonnull(d);
+	while (hr_dir_next(d) != NULL)
+		n++;
+	(void)closedir(d);
+	return n;
+}
+
+static void
+assert_holds(const char *path, const char *text)
+{
+	HR_BUF(b, 4096);
+
+	ck_assert_int_eq(hr_path_read(path, &b, NULL), 0);
+	ck_assert_str_eq(hr_buf_str(&b), text);
 }
 
 static void
@@ -152,24 +204,69 @@ START_TEST(remove_takes_links_not_their_targets)
 }
 END_TEST
 
-START_TEST(remove_takes_trees_of_any_depth)
+/* The next writer of a path replaces what a killed one has left, and so does its removal. */
+START_TEST(killed_writers_leave_nothing_for_long)
 {
-	int above, at = open(in_top(""), O_RDONLY | O_DIRECTORY), i;
-	struct stat st;
+	const char *path = in_top("a");
+	int i;
 
-	for (i = 0; i < 3 * HR_PATH_DEPTH; i++) {
-		ck_assert_int_eq(mkdirat(at, "d", 0755), 0);
-		above = at;
-		at = openat(above, "d", O_RDONLY | O_DIRECTORY);
-		(void)close(above);
-		if (i == 0) /* the name is taken */
-			ck_assert_int_eq(mkdirat(at, ".removed-1", 0755), 0);
-		ck_assert_int_ge(at, 0);
+	for (i = 0; i < 3; i++) {
+		(void)interrupted(path, "a longer secret", SIGKILL);
+		ck_assert_int_eq(entries(), 1); /* however often */
+		ck_assert_int_ne(access(path, F_OK), 0);
 	}
-	ck_assert_int_eq(mknodat(at, "f", S_IFREG | 0600, 0), 0);
-	(void)close(at);
-	ck_assert_int_eq(hr_path_remove(in_top("d"), NULL), 0);
-	ck_assert_int_ne(lstat(in_top("d"), &st), 0);
+	ck_assert_int_eq(hr_path_write(path, "one", 3, 0600, NULL), 0);
+	ck_assert_int_eq(entries(), 1);
+	assert_holds(path, "one");
+	(void)interrupted(path, "two", SIGKILL);
+	assert_holds(path, "one");
+	ck_assert_int_eq(entries(), 2);
+	ck_assert_int_eq(hr_path_unlink(path), 0);
+	ck_assert_int_eq(entries(), 0);
+	(void)interrupted(path, "three", SIGKILL);
+	ck_assert_int_eq(hr_path_unlink(path), -1);
+	ck_assert_int_eq(errno, ENOENT);
+	ck_assert_int_eq(entries(), 0);
+}
+END_TEST
+
+/* A writer that lives keeps its file, and both write a whole one. */
+START_TEST(writers_beside_each_other)
+{
+	const char *path = in_top("a");
+	pid_t pid = interrupted(path, "the first one", SIGSTOP);
+	int status;
+
+	ck_assert_int_eq(hr_path_write(path, "the second one", 14, 0600, NULL), 0);
+	assert_holds(path, "the second one");
+	ck_assert_int_eq(entries(), 2);
+	ck_assert_int_eq(kill(pid, SIGCONT), 0);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	assert_holds(path, "the first one");
+	ck_assert_int_eq(entries(), 1);
+}
+END_TEST
+
+/* Nothing is written through a link, or to a file, of the temporary name. */
+START_TEST(a_temporary_name_that_is_taken)
+{
+	const char *path = in_top("a"), *name = in_top("a" HR_PATH_UNFINISHED);
+	const char *other = in_top("other");
+
+	ck_assert_int_eq(hr_path_write(other, "other", 5, 0600, NULL), 0);
+	ck_assert_int_eq(symlink(other, name), 0);
+	ck_assert_int_eq(hr_path_write(path, "one", 3, 0600, NULL), 0);
+	assert_holds(path, "one");
+	ck_assert_int_eq(unlink(name), 0);
+	ck_assert_int_eq(link(other, name), 0);
+	ck_assert_int_eq(hr_path_write(path, "two", 3, 0600, NULL), 0);
+	assert_holds(path, "two");
+	ck_assert_int_eq(mkdir(name, 0700), 0);
+	ck_assert_int_eq(hr_path_write(path, "three", 5, 0600, NULL), 0);
+	assert_holds(path, "three");
+	assert_holds(other, "other");
+	ck_assert_int_eq(entries(), 3);
 }
 END_TEST
 
@@ -347,7 +444,9 @@ main(void)
 	tcase_add_test(tc, write_replaces_whole_and_sets_the_mode);
 	tcase_add_test(tc, read_stops_at_the_cap);
 	tcase_add_test(tc, remove_takes_links_not_their_targets);
-	tcase_add_test(tc, remove_takes_trees_of_any_depth);
+	tcase_add_test(tc, killed_writers_leave_nothing_for_long);
+	tcase_add_test(tc, writers_beside_each_other);
+	tcase_add_test(tc, a_temporary_name_that_is_taken);
 	tcase_add_test(tc, remove_reports_why);
 	tcase_add_test(tc, a_visitor_can_stop_the_walk);
 	tcase_add_test(tc, a_whole_walk_skips_nothing);

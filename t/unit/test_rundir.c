@@ -308,6 +308,9 @@ START_TEST(leftovers_of_a_killed_one_are_cleaned)
 	fd = hr_rundir_listen(&r, "session.sock", 0, &err);
 	hr_fd_close(&fd);
 	ck_assert_int_eq(mkdir(in_top("d/nginx/body"), 0700), 0);
+	/* a file that is written whole was not complete */
+	ck_assert_int_eq(
+	    hr_path_write(in_top("d/viewer-url" HR_PATH_UNFINISHED), "u", 1, 0600, NULL), 0);
 	kill_owner(&r);
 	open_ok(&r, &where);
 	ck_assert(r.inherited);
@@ -320,6 +323,7 @@ START_TEST(leftovers_of_a_killed_one_are_cleaned)
 	hr_fd_close(&fd);
 	ck_assert(!exists("d/session.sock"));
 	ck_assert(!exists("d/nginx/body"));
+	ck_assert(!exists("d/viewer-url" HR_PATH_UNFINISHED));
 	/* and a socket can be bound where a stale one lies */
 	fd = hr_rundir_listen(&r, "session.sock", 0, &err);
 	hr_fd_close(&fd);

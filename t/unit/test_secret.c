@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/path.h"
@@ -100,6 +101,19 @@ START_TEST(life)
 }
 END_TEST
 
+/* What a killed "secret set" has left goes with the secret. */
+START_TEST(removed_whole)
+{
+	HR_FREE char *path = hr_path_join(state, "secrets/github" HR_PATH_UNFINISHED);
+
+	ck_assert_int_eq(set("github", "ghp_first", NULL), 0);
+	ck_assert_int_eq(hr_path_write(path, "ghp_half", 8, 0600, NULL), 0);
+	list_is("github ");
+	ck_assert_int_eq(hr_secret_remove(state, "github", NULL), 0);
+	ck_assert_int_ne(access(path, F_OK), 0);
+}
+END_TEST
+
 /* A credential counts where the store has no such name, without the end of its line. */
 START_TEST(credentials_of_systemd)
 {
@@ -160,6 +174,7 @@ main(void)
 
 	tcase_add_checked_fixture(tc, set_up, tear_down);
 	tcase_add_test(tc, life);
+	tcase_add_test(tc, removed_whole);
 	tcase_add_test(tc, credentials_of_systemd);
 	tcase_add_test(tc, refused);
 	suite_add_tcase(s, tc);

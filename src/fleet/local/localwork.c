@@ -73,7 +73,7 @@ is_left(int dirfd, const char *name)
 	    strcmp(name + HR_FLEET_ID - 1, ".json") == 0)
 		return false;
 	/* this is a half-written record */
-	if (strncmp(name + HR_FLEET_ID - 1, ".json.", 6) == 0)
+	if (strcmp(name + HR_FLEET_ID - 1, ".json" HR_PATH_UNFINISHED) == 0)
 		return true;
 	return !has_record(dirfd, name);
 }

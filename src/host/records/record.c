@@ -170,34 +170,15 @@ hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, st
 	return 0;
 }
 
-/* Removes the file that a process has written beside the record and not renamed, since it was
- * killed: "SID.json.XXXXXX", six letters and digits. A sandbox's name may have a dot, so
- * "SID.json.x.json" is the record of another one. */
-static void
-remove_unfinished(const char *state_dir, const char *sid)
-{
-	DIR *dir = opendir(state_dir);
-	const struct dirent *e;
-	size_t n = strlen(sid);
-
-	while (dir != NULL && (e = hr_dir_next(dir)) != NULL)
-		if (strncmp(e->d_name, sid, n) == 0 &&
-		    strncmp(e->d_name + n, SUFFIX ".", sizeof(SUFFIX)) == 0 &&
-		    strcspn(e->d_name + n + sizeof(SUFFIX), ".") == 6 &&
-		    e->d_name[n + sizeof(SUFFIX) + 6] == '\0')
-			(void)unlinkat(dirfd(dir), e->d_name, 0);
-	if (dir != NULL)
-		(void)closedir(dir);
-}
-
 void
 hr_record_remove_start(const char *state_dir, const char *sid)
 {
+	HR_FREE char *unfinished = hr_record_path(state_dir, sid, SUFFIX HR_PATH_UNFINISHED);
 	struct hr_namelock lock;
 
-	if (!hr_namelock_take_left(&lock, state_dir, sid))
+	if (unfinished == NULL || !hr_namelock_take_left(&lock, state_dir, sid))
 		return;
-	remove_unfinished(state_dir, sid);
+	(void)unlink(unfinished);
 	hr_namelock_drop(&lock);
 }
 
@@ -212,13 +193,12 @@ hr_record_remove(struct hr_sandbox *s)
 	/* the directory is left over if the process that ended the sandbox died */
 	if (home != NULL)
 		(void)hr_path_remove(home, NULL);
-	remove_unfinished(s->state_dir, s->sid);
 
 	for (i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
 		HR_FREE char *path = hr_record_path(s->state_dir, s->sid, suffixes[i]);
 
 		if (path != NULL)
-			(void)unlink(path); /* the file may be missing */
+			(void)hr_path_unlink(path); /* the file may be missing */
 	}
 	hr_record_remove_start(s->state_dir, s->sid);
 }

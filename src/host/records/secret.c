@@ -138,7 +138,7 @@ hr_secret_remove(const char *state_dir, const char *name, struct hr_err *err)
 
 	if (path == NULL)
 		return -1;
-	if (unlink(path) == 0)
+	if (hr_path_unlink(path) == 0)
 		return 0;
 	return errno == ENOENT ? hr_err_set(err, HR_E_NOTFOUND, "there is no secret \"%s\"", name)
 			       : hr_err_sys(err, errno, "remove %s", path);

@@ -277,7 +277,7 @@ remove_all(const struct hr_sidecars *b, const char *const names[], size_t n)
 		HR_FREE char *path = path_of(b, names[i], NULL);
 
 		if (path != NULL)
-			(void)unlink(path);
+			(void)hr_path_unlink(path);
 	}
 }
 

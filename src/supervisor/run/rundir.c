@@ -315,26 +315,6 @@ make_part(const struct hr_rundir *r, const char *name, mode_t mode, struct hr_er
 	return ok;
 }
 
-/* Removes NAME.XXXXXX files of hr_path_write() whose writer was killed before it renamed them. */
-static void
-remove_halves(const struct hr_rundir *r)
-{
-	HR_CLOSEDIR DIR *d = opendir(r->path);
-	struct dirent *e;
-	size_t i, n;
-
-	if (d == NULL)
-		return; /* leftovers show up at the end */
-	while ((e = readdir(d)) != NULL) {
-		for (i = 0; i < PARTS; i++) {
-			n = strlen(parts[i].name);
-			if (strncmp(e->d_name, parts[i].name, n) == 0 && e->d_name[n] == '.' &&
-			    strlen(e->d_name) == n + sizeof(".XXXXXX") - 1)
-				(void)unlinkat(dirfd(d), e->d_name, 0);
-		}
-	}
-}
-
 /* Removes a part's files. The plugins' directories stay, because a plugin continues with the state
  * of its killed predecessor. Sockets stay until they are replaced. */
 static int
@@ -364,10 +344,11 @@ remove_parts(const struct hr_rundir *r, unsigned stays, struct hr_err *err)
 	size_t i;
 	int ok = 0;
 
-	remove_halves(r);
 	for (i = 0; i < PARTS; i++) {
 		HR_FREE char *path = NULL;
 
+		/* left over if a writer was killed */
+		hr_rundir_remove(r, "%s" HR_PATH_UNFINISHED, parts[i].name);
 		if ((parts[i].stays & stays) != 0)
 			continue;
 		path = hr_rundir_file(r, "%s", parts[i].name);
