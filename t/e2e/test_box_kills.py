@@ -4,7 +4,9 @@ command: no process, mount, control group, directory or account. As root for roo
 
     test_box_kills.py [KILLS] [--seed N] [--box-of UID] [--of COMMAND] [--steps]
 
-The seed is printed. --of kills at that command alone, once a box is there. --steps, by hand: kills the command, the launcher, or the launcher with its children, each at the
+The seed is printed. --of kills at that command alone, once a box is there.
+
+--steps, by hand: kills the command, the launcher, or the launcher with its children, each at the
 first end of a system call, at the second, and so on."""
 
 import argparse
@@ -231,6 +233,9 @@ def main():
     p.add_argument("--of", choices=COMMANDS)
     p.add_argument("--steps", action="store_true")
     options = p.parse_args()
+    if "ASAN_OPTIONS" in os.environ:
+        # LeakSanitizer stops a process from another one, and without that the process stays stopped
+        os.environ["ASAN_OPTIONS"] += ":detect_leaks=0"
     box.need_launcher()
     process.become_subreaper()
     tap = Tap()
