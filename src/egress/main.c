@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -68,13 +69,16 @@ keep(const char *dir, bool upgraded, struct hr_err *err)
 		return hr_err_sys(err, errno, "limit core files");
 	if (chdir(dir) != 0)
 		return hr_err_sys(err, errno, "enter %s", dir);
-	if (upgraded)
-		return egress_keeper_inherit(&h, err) < 0 ? -1 : egress_keeper_run(&h, dir, err);
-	if (open_box(&h, err) < 0)
+	if (!upgraded && open_box(&h, err) < 0)
 		return -1;
-	pid = fork();
+	pid = upgraded ? 0 : fork();
 	if (pid != 0)
 		return pid > 0 ? 0 : hr_err_sys(err, errno, "fork");
+	/* no other process of the account reads the secrets from memory */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
+		return hr_err_sys(err, errno, "PR_SET_DUMPABLE");
+	if (upgraded)
+		return egress_keeper_inherit(&h, err) < 0 ? -1 : egress_keeper_run(&h, dir, err);
 	if (setsid() < 0)
 		return hr_err_sys(err, errno, "a session");
 	return record(err) < 0 ? -1 : egress_keeper_run(&h, dir, err);

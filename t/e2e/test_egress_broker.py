@@ -20,7 +20,8 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import egressworld, process  # noqa: E402
-from lib.egressworld import METADATA, OTHER, PRIVATE, PUBLIC, Server, World, echo, tls, tunnels, web  # noqa: E402
+from lib.egressworld import METADATA, OTHER, PRIVATE, PUBLIC, PYTHON, Server, World  # noqa: E402
+from lib.egressworld import echo, tls, tunnels, web  # noqa: E402
 from lib.host import PATIENCE  # noqa: E402
 from lib.tap import Skip, Tap, equal  # noqa: E402
 
@@ -713,6 +714,28 @@ def no_cores(w):
     equal(sorted(holds), [("nginx.conf", 0o600), ("secrets.json", 0o600)], pattern)
 
 
+def hidden(w):
+    """No other process of the account, without capabilities, reads the memory of the keeper and of its broker."""
+    without = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    look = without + [PYTHON, "-c", "import sys\nfor name in sys.argv[1:]:\n    try:\n"
+                      "        print(len(open(name, 'rb').read(1)))\n    except PermissionError:\n        print('hidden')"]
+
+    def seen(pid):
+        done = subprocess.run(look + ["/proc/%d/%s" % (pid, name) for name in ("environ", "auxv", "maps")],
+                              stdout=subprocess.PIPE, universal_newlines=True, cwd="/", **w.change)
+        return done.stdout.split()
+    with subprocess.Popen(without + ["sh", "-c", "echo up; exec sleep infinity"], stdout=subprocess.PIPE,
+                          **w.change) as other:
+        other.stdout.readline()
+        equal(seen(other.pid), ["1"] * 3, "an ordinary process of the account")
+        other.kill()
+    for _ in range(2):
+        before = w.broker()
+        equal([seen(pid) for pid in (w.record["pid"], before)], [["hidden"] * 3] * 2)
+        os.kill(w.record["pid"], signal.SIGHUP)
+        equal(process.wait_gone(before, PATIENCE), True)
+
+
 def serve_requests(w, port, context=None):
     """A server that answers with the request's line and its header Authorization, and keeps the connection."""
     def handle(s):
@@ -892,7 +915,7 @@ def storm(w):
 
 
 CASES = (names, addresses, own_addresses, greetings, proxies, questions, many_names, killed, upgraded, control, cut,
-         patience, ends, bounded, no_cores, proxied, proxied_inspected, inspected, inspected_changes,
+         patience, ends, bounded, no_cores, hidden, proxied, proxied_inspected, inspected, inspected_changes,
          inspected_names, storm)
 
 
