@@ -231,6 +231,7 @@ egress_broker_reload(struct egress_broker *b, struct hr_err *err)
 	n = egress_policy_ports(p, ports);
 	r = read_json("secrets.json", SECRETS_MAX, &secrets, err) < 0 ||
 		    read_json("placeholders.json", SECRETS_MAX, &placeholders, err) < 0 ||
+		    egress_policy_password(p, secrets, err) < 0 ||
 		    open_missing(b, ports, n, err) < 0 || take(b, p, secrets, placeholders, err) < 0
 		? -1
 		: 0;

@@ -115,6 +115,12 @@ struct egress_proxy {
 };
 /* NULL: connections leave directly. */
 const struct egress_proxy *egress_policy_proxy(const struct egress_policy *p);
+#define EGRESS_SOCKS_MAX 255    /* bytes of a user or a password that SOCKS5 can send */
+#define EGRESS_CONNECT_MAX 4096 /* bytes of a password for CONNECT */
+/* Checks that the proxy's password, one of the secrets, can be sent. Returns 0, or -1 with *err
+ * set. */
+int egress_policy_password(
+    const struct egress_policy *p, struct json_object *secrets, struct hr_err *err);
 
 /* Returns an entry that leads to more than public addresses by public resolvers, or that sends a
  * secret: only the owner of these decides about it. Borrowed; NULL: there is none. */

@@ -13,7 +13,6 @@
 #include "proto/json.h"
 
 #define SECRET "${secrets."
-#define USER_MAX 255 /* bytes that SOCKS5 can send */
 
 static int
 wrong(struct hr_err *err, const char *reason)
@@ -62,7 +61,7 @@ read_user(const char *user, const char *password, struct egress_proxy *ret, stru
 
 	for (at = user; *at >= ' ' && *at < 0x7F && *at != ':';)
 		at++;
-	if (at == user || *at != '\0' || at - user > USER_MAX)
+	if (at == user || *at != '\0' || at - user > EGRESS_SOCKS_MAX)
 		return wrong(err, "username must be 1 to 255 characters of ASCII without \":\"");
 	if (strncmp(password, SECRET, start) != 0 || strchr(password, '}') != password + n - 1)
 		return wrong(err, "password must be ${secrets.NAME}: its value does not belong "
@@ -100,4 +99,20 @@ const struct egress_proxy *
 egress_policy_proxy(const struct egress_policy *p)
 {
 	return p->proxy.spelled != NULL ? &p->proxy : NULL;
+}
+
+int
+egress_policy_password(
+    const struct egress_policy *p, struct json_object *secrets, struct hr_err *err)
+{
+	const struct egress_proxy *x = &p->proxy;
+	const char *value = x->secret != NULL ? hr_json_text_at(secrets, x->secret) : NULL;
+	const size_t n = value != NULL ? strlen(value) : 0;
+	const size_t most = x->http ? EGRESS_CONNECT_MAX : EGRESS_SOCKS_MAX;
+
+	return n <= most ? 0
+			 : hr_err_set(err, HR_E_INVAL,
+			       "egressProxy: the secret \"%s\" has %zu bytes: the password of %s "
+			       "proxy must have at most %zu",
+			       x->secret, n, x->http ? "an HTTP" : "a SOCKS5", most);
 }

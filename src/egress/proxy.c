@@ -13,7 +13,6 @@
 #include "base/text/quote.h"
 
 #define ANSWER_MAX 8192
-#define FIELD_MAX 255 /* bytes of a field of SOCKS5 */
 
 enum phase { GREETS, LOGS_IN, CONNECTS };
 
@@ -48,8 +47,10 @@ egress_talk_free(struct egress_talk *t)
 static void
 put_field(struct hr_buf *b, const char *text)
 {
-	const size_t n = strnlen(text, FIELD_MAX);
+	const size_t n = strlen(text);
 
+	if (n > EGRESS_SOCKS_MAX)
+		b->fail = HR_E_TOOLARGE;
 	hr_buf_addc(b, (char)n);
 	hr_buf_add(b, text, n);
 }
@@ -61,7 +62,7 @@ put_login(struct egress_talk *t, const char *user, const char *password)
 	HR_BUF(plain, 1u << 14);
 
 	(void)hr_buf_reserve(&t->login, 1u << 13);
-	(void)hr_buf_reserve(&plain, 1u << 12);
+	(void)hr_buf_reserve(&plain, 1u << 13);
 	if (t->http) {
 		hr_buf_addf(&plain, "%s:%s", user, password);
 		hr_buf_adds(&t->login, "Proxy-Authorization: Basic ");

@@ -417,6 +417,9 @@ def refusals(h):
             (3, "sandbox.network_file", ("--network", "egress", "-s", "sandbox.network_file=/nonexistent"))):
         h.fails(status, text, "up", "-q", *words)
         equal([name for d in ("state", "run") if os.path.exists(h.path(d)) for name in os.listdir(h.path(d))], [])
+    h.ok("secret", "set", "proxy", input="p" * 256)
+    h.fails(1, 'egressProxy: the secret "proxy" has 256 bytes', "up", "-q", "--network", "egress", "-s", h.rules(
+        "a.example", egressProxy={"address": "127.0.0.1:1", "username": "me", "password": "${secrets.proxy}"}))
     h.env["SANDBOX_NETWORK"] = '{"allowOut": ["a.example"]'
     h.fails(1, "SANDBOX_NETWORK", "up", "-q", "--network", "egress")
     del h.env["SANDBOX_NETWORK"]

@@ -670,6 +670,17 @@ print(s.recv(1), flush=True)
         equal(w.events(port=7000, kind="error")[-1]["rule"], why)
     with open(os.path.join(w.dir, "log")) as f:
         equal(login[1] in f.read(), False)
+    # the longest login, and a longer one, which is refused as a whole
+    long = ("u" * 255, "p" * 255)
+    w.file("secrets.json", {"proxy": long[1]})
+    Proxy(w, False, long, (PRIVATE, 3132))
+    proxy = {"address": PRIVATE + ":3132", "username": long[0], "password": "${secrets.proxy}"}
+    reload(w, egressProxy=proxy)
+    equal(w.python(ask + "print(ask(7000))"), "100000")
+    w.file("secrets.json", {"proxy": long[1] + "p"})
+    equal(w.ask(op="reload"), {"error": 'egressProxy: the secret "proxy" has 256 bytes: the password of a SOCKS5 proxy '
+                                        'must have at most 255'})
+    equal(w.python(ask + "print(ask(7000))"), "100000", "the earlier rules stay")
 
 
 def proxied_inspected(w):

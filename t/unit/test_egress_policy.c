@@ -39,6 +39,41 @@ policy_of(const char *text)
 	return p;
 }
 
+/* A password that a proxy cannot be sent is refused, and never cut. */
+START_TEST(passwords)
+{
+	static const struct {
+		const char *address;
+		int len;
+		bool good;
+	} rows[] = {{"a.org:1", 255, true}, {"a.org:1", 256, false}, {"http://a.org:1", 4096, true},
+	    {"http://a.org:1", 4097, false}};
+	HR_PUT struct json_object *secrets = json_object_new_object();
+	struct hr_err err = {0};
+	struct egress_policy *p;
+	char text[256], value[5000];
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		(void)snprintf(text, sizeof(text),
+		    "{\"egressProxy\":{\"address\":\"%s\",\"username\":\"u\",\"password\":"
+		    "\"${secrets.s}\"}}",
+		    rows[i].address);
+		p = policy_of(text);
+		(void)memset(value, 'v', sizeof(value));
+		value[rows[i].len] = '\0';
+		json_object_object_add(secrets, "s", json_object_new_string(value));
+		ck_assert_int_eq(egress_policy_password(p, secrets, &err) == 0, rows[i].good);
+		ck_assert_ptr_null(strstr(err.msg, "vv"));
+		egress_policy_free(p);
+	}
+	ck_assert_ptr_nonnull(strstr(err.msg, "an HTTP proxy must have at most 4096"));
+	p = policy_of("{}");
+	ck_assert_int_eq(egress_policy_password(p, secrets, &err), 0);
+	egress_policy_free(p);
+}
+END_TEST
+
 /* ---- the table ---- */
 
 static const char *
@@ -782,6 +817,7 @@ main(void)
 
 	(void)snprintf(presets, sizeof(presets), "%s/conf/network",
 	    getenv("srcdir") != NULL ? getenv("srcdir") : ".");
+	tcase_add_test(t, passwords);
 	tcase_add_test(t, decisions);
 	tcase_add_loop_test(t, errors, 0, (int)(sizeof(wrong) / sizeof(*wrong)));
 	tcase_add_test(t, long_entries);

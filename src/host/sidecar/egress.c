@@ -182,6 +182,7 @@ put_rules(const struct hr_sidecars *b, struct json_object *rules, struct hr_err 
 	(void)hr_json_decode(hr_buf_str(&text), text.len, &known, NULL);
 	n.known = known;
 	if (egress_policy_secrets(p, need_secret, &n) < 0 ||
+	    egress_policy_password(p, secrets, err) < 0 ||
 	    egress_policy_credentials(p, need_placeholder, &n) < 0)
 		return -1;
 	return put_json(b, SECRETS, secrets, err) < 0 ||
