@@ -9,13 +9,22 @@ t_unit_test_image_LDADD = libimagekit.la libprotojson.la libbase.la $(CHECK_LIBS
 
 # the broker of boxes
 if BOX
-check_PROGRAMS += %D%/unit/test_egress_broker
-TESTS += %D%/e2e/test_egress_broker.py %D%/unit/test_egress_broker
+check_PROGRAMS += %D%/unit/test_egress_broker %D%/fuzz/replay_egress_proxy
+TESTS += %D%/e2e/test_egress_broker.py %D%/unit/test_egress_broker %D%/fuzz/replay_egress_proxy
+EXTRA_PROGRAMS += %D%/fuzz/fuzz_egress_proxy
+if FUZZERS
+noinst_PROGRAMS += %D%/fuzz/fuzz_egress_proxy
+endif
+t_fuzz_replay_egress_proxy_SOURCES = %D%/fuzz/fuzz_egress_proxy.c %D%/fuzz/replay_main.c
+t_fuzz_replay_egress_proxy_LDADD = libegressbroker.la
+t_fuzz_fuzz_egress_proxy_SOURCES = %D%/fuzz/fuzz_egress_proxy.c
+t_fuzz_fuzz_egress_proxy_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_egress_proxy_LDADD = libegressbroker.la
 t_unit_test_egress_broker_SOURCES = %D%/unit/test_egress_broker.c %D%/unit/lines.h %D%/unit/scratch.h
 t_unit_test_egress_broker_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_egress_broker_LDADD = libegressbroker.la $(CHECK_LIBS)
 endif
-EXTRA_DIST += %D%/e2e/test_egress_broker.py %D%/e2e/lib/egressworld.py
+EXTRA_DIST += %D%/e2e/test_egress_broker.py %D%/e2e/lib/egressworld.py %D%/fuzz/fuzz_egress_proxy.c %D%/fuzz/seeds/egress_proxy.txt
 
 # the edge of boxes
 if BOX
