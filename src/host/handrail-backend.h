@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* increases when the table changes incompatibly for older back-ends */
-#define HR_BACKEND_ABI 10
+#define HR_BACKEND_ABI 11
 
 struct hr_sandbox_ops;
 
@@ -231,6 +231,8 @@ struct hr_sandbox_ops {
 	 * called again after a while. Runs in its own thread. NULL: records and processes are the
 	 * only source. */
 	int (*events)(void *self, hr_event_fn *fn, void *arg, struct hr_err *err);
+	/* Returns 0 if rules of a network can hold, or -1: HR_E_UNSUPPORTED if they never do. */
+	int (*holds_network)(void *self, struct hr_err *err);
 	/* Checks the back-end's needs on this machine and elsewhere. NULL: there are none. */
 	int (*doctor)(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err);
 	/* Ensures that the runtime image exists; the library frees *ret_name. NULL: an Engine on

@@ -728,8 +728,9 @@ def no_cores(w):
 def hidden(w):
     """No other process of the account, without capabilities, reads the memory of the keeper and of its broker."""
     without = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
-    look = without + [PYTHON, "-c", "import sys\nfor name in sys.argv[1:]:\n    try:\n"
-                      "        print(len(open(name, 'rb').read(1)))\n    except PermissionError:\n        print('hidden')"]
+    look = without + [PYTHON, "-c", "import sys\nfor name in sys.argv[1:]:\n"
+                      "    try:\n        print(len(open(name, 'rb').read(1)))\n"
+                      "    except PermissionError:\n        print('hidden')"]
 
     def seen(pid):
         done = subprocess.run(look + ["/proc/%d/%s" % (pid, name) for name in ("environ", "auxv", "maps")],

@@ -6,8 +6,10 @@ left."""
 import http.server
 import json
 import os
+import re
 import shutil
 import signal
+import socketserver
 import subprocess
 import sys
 import tempfile
@@ -17,6 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.dockerhost import IMAGE, DockerHost, docker, find_engine, make_image  # noqa: E402
 from lib.egressworld import Names  # noqa: E402
+from lib.fleet import Fleet  # noqa: E402
 from lib.host import BUILD, PATIENCE  # noqa: E402
 from lib.tap import Tap, equal, skip_all  # noqa: E402
 
@@ -174,6 +177,50 @@ def refusals():
               done.stderr)
 
 
+class Engine(http.server.BaseHTTPRequestHandler):
+    """An Engine without containers, which runs those in a user namespace."""
+
+    def do_GET(self):
+        found = {"info": {"SecurityOptions": ["name=seccomp,profile=builtin", "name=userns"]}, "containers/json": [],
+                 "_ping": []}.get(re.sub("^/(v[0-9.]+/)?|[?].*", "", self.path))
+        body = json.dumps({"message": "none"} if found is None else found).encode()
+        self.send_response(404 if found is None else 200)
+        self.send_header("Api-Version", "1.41")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def address_string(self):
+        return "a Unix socket"
+
+    def log_message(self, *unused):
+        pass
+
+
+class EngineServer(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+
+
+def user_namespaces():
+    """Where the Engine has user namespaces, a service promises no rules, and none of the sandboxes gets them."""
+    with tempfile.TemporaryDirectory(prefix="e2e-engine-") as top, \
+            EngineServer(os.path.join(top, "socket"), Engine) as engine:
+        threading.Thread(target=engine.serve_forever, daemon=True).start()
+        at = "unix://" + os.path.join(top, "socket")
+        with World() as h:
+            h.env["DOCKER_HOST"] = at
+            h.fails(1, "the Engine runs containers in a user namespace (name=userns)", "up", "--network", "egress",
+                    "-s", 'sandbox.network={"allowOut":["a.example"]}')
+            equal(os.path.isdir(h.path("state")) and os.listdir(h.path("state")) or [], [])
+        with Fleet("--image", "none:1", kind="docker", DOCKER_HOST=at) as f:
+            status, answer = f.call("POST", "/start", {"session_id": "a", "image": "none:1",
+                                                       "network": {"allowOut": ["a.example"]}})
+            equal((status, "network: this service has no rules of yours" in str(answer)), (400, True), answer)
+            equal("no sandbox can have rules of a network: the Engine runs containers in a user namespace" in f.said(),
+                  True, f.said())
+        engine.shutdown()
+
+
 def main():
     if not os.access(os.path.join(BUILD, "handrail-egress"), os.X_OK):
         skip_all("handrail-egress is not built: apt-get install libc-ares-dev libssl-dev, and configure again")
@@ -188,7 +235,7 @@ def main():
     finally:
         shutil.rmtree(top)
     try:
-        for test in (life, paused, killed, without_a_broker, refusals):
+        for test in (life, paused, killed, without_a_broker, refusals, user_namespaces):
             tap.run(test.__name__.replace("_", " "), test)
     finally:
         docker("rmi", "-f", IMAGE)

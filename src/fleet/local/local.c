@@ -562,6 +562,23 @@ open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
 	return r;
 }
 
+/* Promises no rules that the back-end can never hold. An Engine that does not answer is no reason:
+ * it is asked again before each sandbox with rules. */
+static void
+ask_about_rules(struct local *l)
+{
+	struct hr_err why = {0};
+	struct hr_kind k = {0};
+
+	if (l->rules && hr_kind_open(&k, NULL, l->o->config, l->o->environ, NULL, &why) == 0 &&
+	    k.ops->holds_network != NULL && k.ops->holds_network(k.self, &why) < 0 &&
+	    why.code == HR_E_UNSUPPORTED) {
+		l->rules = false;
+		hr_log(HR_LOG_WARNING, "no sandbox can have rules of a network: %s", why.msg);
+	}
+	hr_kind_close(&k);
+}
+
 static int
 local_open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret,
     void **ret_self, struct hr_err *err)
@@ -577,6 +594,7 @@ local_open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine
 		close_it(&self);
 		return -1;
 	}
+	ask_about_rules(&self);
 	if (self.work != NULL)
 		hr_log(HR_LOG_WARNING,
 		    "the back-end %s isolates nothing: every client with a key runs commands "

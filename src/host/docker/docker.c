@@ -629,6 +629,7 @@ const struct hr_sandbox_ops hr_backend_docker = {
     .network = hr_docker_rules,
     .set_network = hr_docker_set_rules,
     .network_log = hr_docker_rules_log,
+    .holds_network = hr_docker_holds_rules,
     .events = hr_docker_events,
     .doctor = hr_docker_doctor,
     .build = hr_docker_build,

@@ -65,6 +65,7 @@ void hr_docker_forget_rules(struct hr_docker *d);
 int hr_docker_web_url(void *self, char **ret, struct hr_err *err);
 int hr_docker_vscode_url(void *self, char **ret, struct hr_err *err);
 int hr_docker_web_hosts(void *self, char **ret_json, struct hr_err *err);
+int hr_docker_holds_rules(void *self, struct hr_err *err);
 int hr_docker_rules(void *self, char **ret_json, struct hr_err *err);
 int hr_docker_set_rules(void *self, const char *json, struct hr_err *err);
 int hr_docker_rules_log(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err);
