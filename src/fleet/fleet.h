@@ -105,6 +105,7 @@ struct hr_fleet {
 	pthread_cond_t turned;
 	struct hr_fleet_stream *streams; /* event streams, see events.c */
 	bool leaving;                    /* another image of the service takes over */
+	pid_t nginx;                     /* atomic; 0, -1: this process runs none */
 	bool drained; /* nothing new is started; the store keeps a note of this, too */
 	struct hr_fleet_pool *pools;
 	bool setting_pools; /* true while a request sets the pools: only one may run at a time */

@@ -5,6 +5,7 @@
 
 #include "fleet/e2b/e2b.h"
 #include "fleet/fleet_int.h"
+#include "fleet/visits.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -243,6 +244,8 @@ do_it(struct hr_fleet *f, enum hr_job_kind kind, struct hr_fleet_row *row, struc
 		r = r == 0 ? hr_e2b_begin(row, err) : r;
 		break;
 	default:
+		/* clients that ask why their streams ended learn already that the sandbox did */
+		hr_fleet_visits_reset(__atomic_load_n(&f->nginx, __ATOMIC_RELAXED), row->id);
 		r = hr_fleet_keeps_files(f, row) ? clear(f, row, err)
 						 : f->engine->stop(f->engine_self, row->id, err);
 		break;

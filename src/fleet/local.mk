@@ -38,7 +38,8 @@ libfleet_la_SOURCES = \
 	%D%/store/sqlite.c %D%/store/sqlite.h %D%/store/sqlite_int.h \
 	%D%/store/sqlite_rows.c \
 	%D%/store/store.c %D%/store/store.h \
-	%D%/times.c
+	%D%/times.c \
+	%D%/visits.c %D%/visits.h
 libfleet_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(SQLITE_CFLAGS) $(CRYPTO_CFLAGS)
 libfleet_la_LIBADD = libsigninweb.la libfiles.la $(SQLITE_LIBS) $(CRYPTO_LIBS) $(JSONC_LIBS)
 handrail_fleetd_SOURCES = %D%/main.c %D%/options.c %D%/options.h %D%/serve.c %D%/serve.h %D%/upgrade.c %D%/upgrade.h

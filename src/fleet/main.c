@@ -282,6 +282,7 @@ look_after(struct running *r)
 			else
 				timeout = NGINX_AGAIN_MS;
 		}
+		__atomic_store_n(&r->fleet->nginx, r->nginx, __ATOMIC_RELAXED);
 		if (poll(p, 2, timeout) < 0 && errno != EINTR)
 			return 1;
 		if (p[1].fd >= 0 && p[1].revents != 0) {

@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "fleet/visits.h"
 
 #define BACKLOG 4096 /* somaxconn caps this: nginx is refused if the queue is full */
 
@@ -340,6 +341,7 @@ serve_one(struct hr_fleet_server *s, struct place *p)
 		a.type = "application/json";
 		(void)hr_fleet_say(&a, 413, "Request Entity Too Large");
 	}
+	hr_fleet_visit(param(fcgi, "HANDRAIL_CLIENT"), a.e2b);
 	/* after an unread body, libfcgi would wait for nginx to close its end */
 	(void)(whole ? FCGX_Detach(fcgi) : FCGX_Attach(fcgi));
 	if (a.stream != NULL && !(replaced = add_thread(s) == 0)) {

@@ -8,6 +8,8 @@ import hashlib
 import http.client
 import json
 import os
+import re
+import socket
 import struct
 import sys
 import time
@@ -15,6 +17,7 @@ import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.e2bfleet import DOMAIN, E2b  # noqa: E402
+from lib.host import PATIENCE  # noqa: E402
 from lib.hostbox import run  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
@@ -175,6 +178,58 @@ def signals(f):
     equal(f.edge("GET", "/health", o), not_found(o))
 
 
+class Open:
+    """The stream of a command that runs."""
+
+    def __init__(self, f, o, script):
+        text = json.dumps({"process": {"cmd": "/bin/bash", "args": ["-c", script]}, "stdin": True}).encode()
+        self.sock = socket.create_connection(("127.0.0.1", f.port), PATIENCE)
+        self.sock.sendall(("POST /process.Process/Start HTTP/1.1\r\nHost: a\r\nE2b-Sandbox-Id: %s\r\n"
+                           "E2b-Sandbox-Port: 49983\r\nX-Access-Token: %s\r\nContent-Type: application/connect+json"
+                           "\r\nContent-Length: %d\r\n\r\n" % (o["sandboxID"], o["envdAccessToken"],
+                                                              5 + len(text))).encode() +
+                          struct.pack(">BI", 0, len(text)) + text)
+        self.got = b""
+        self.until(b'"start"')
+
+    def until(self, wanted):
+        while wanted not in self.got:
+            more = self.sock.recv(65536)
+            equal(more != b"", True, "the stream ended with a close: %r" % self.got)
+            self.got += more
+
+    def pid(self):
+        return int(re.search(rb'"pid": ?(\d+)', self.got)[1])
+
+    def is_reset(self):
+        try:
+            self.until(b"no such text")
+        except ConnectionResetError:
+            return True
+
+
+def resets(f):
+    """Streams of a killed sandbox end by a reset, when the sandbox is not found already; others continue."""
+    o, p = f.create(), f.create()
+    one, two, other = Open(f, o, "read x"), Open(f, o, "read x"), Open(f, p, "read x; echo went on")
+    # a connection whose latest request is none for the sandbox
+    api = http.client.HTTPConnection("127.0.0.1", f.port, timeout=PATIENCE)
+    for method, path, status in (("GET", "/v2/sandboxes", 200), ("DELETE", "/sandboxes/" + o["sandboxID"], 204),
+                                 ("GET", "/v2/sandboxes", 200)):
+        api.request(method, path, headers={"X-API-KEY": f.e2b_key})
+        r = api.getresponse()
+        r.read()
+        equal(r.status, status)
+    equal((one.is_reset(), two.is_reset(), f.edge("GET", "/health", o)), (True, True, not_found(o)))
+    f.edge("POST", "/process.Process/SendInput", p, X_Access_Token=p["envdAccessToken"],
+           Content_Type="application/json", body=json.dumps({"process": {"pid": other.pid()}, "input": {"stdin": "Cg=="}}))
+    other.until(base64.b64encode(b"went on\n"))
+    # its time is over, and no client asks
+    last = Open(f, p, "read x")
+    equal(f.api("POST", "/sandboxes/%s/timeout" % p["sandboxID"], {"timeout": 0})[0], 204)
+    equal((last.is_reset(), f.edge("GET", "/health", p)), (True, not_found(p)))
+
+
 def named(f):
     """By the domain: the API gives it to those who came by it, and to no others."""
     host = "api.%s:%d" % (DOMAIN, f.port)
@@ -198,7 +253,7 @@ def each(case):
     return one
 
 
-CASES = [each(c) for c in (refusals, signatures, programs, signals, named)]
+CASES = [each(c) for c in (refusals, signatures, programs, signals, resets, named)]
 
 if __name__ == "__main__":
     sys.exit(run(CASES, made=contextlib.nullcontext))
