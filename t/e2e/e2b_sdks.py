@@ -10,7 +10,8 @@ each SDK a column. With words after "--" it runs these in place of its programs,
 
     e2b_sdks.py [--kind docker] DIRECTORY [-- WORD...]
 
-With --kind docker, E2E_E2B_IMAGE names an image with the server, Python and ipykernel (handrail image build)."""
+With --kind docker, E2E_E2B_IMAGE names an image with the server, Python and ipykernel (handrail image build), or a file
+of it (docker save), which an Engine that is started for this test needs."""
 
 import argparse
 import os
@@ -25,7 +26,7 @@ import threading
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from lib import process  # noqa: E402
-from lib.dockerhost import find_engine  # noqa: E402
+from lib.dockerhost import docker, find_engine  # noqa: E402
 from lib.e2bfleet import DOMAIN, E2b  # noqa: E402
 from lib.fleet import Fleet, free_port  # noqa: E402
 from lib.host import SRC  # noqa: E402
@@ -52,6 +53,19 @@ http {
 	}
 }
 """
+
+
+# such an Engine has the host's network only
+OWN_ENGINE = ("--set", "sandbox.use_host_network=true", "--set", "sandbox.runtime_binding_address=127.0.0.1")
+
+
+def load_image(name):
+    """The image's name, after loading it from a file."""
+    if not os.path.isfile(name):
+        return name
+    done = docker("load", "-i", name, universal_newlines=True)
+    assert done.returncode == 0, done.stderr
+    return re.search(r"Loaded image: (\S+)", done.stdout)[1]
 
 
 def answer(query):
@@ -134,7 +148,8 @@ def main():
         made = E2b(0, "--url-by-name")
     else:
         find_engine()
-        made = Fleet("--image", os.environ["E2E_E2B_IMAGE"], "--domain", DOMAIN, "--url-by-name", kind="docker",
+        made = Fleet("--image", load_image(os.environ["E2E_E2B_IMAGE"]), "--domain", DOMAIN, "--url-by-name",
+                     *(OWN_ENGINE if os.environ.get("HANDRAIL_OWN_ENGINE") else ()), kind="docker",
                      DOCKER_HOST=os.environ["DOCKER_HOST"])
     results, status = {}, 0
     with made as f:

@@ -302,6 +302,39 @@ def internet(f):
     equal(rules(o)["denyOut"], ["8.8.8.8"])
 
 
+def networks(f):
+    """The rules that hold are those that a client sees, whichever API has set them."""
+    o = f.create(network={"denyOut": ["0.0.0.0/0"], "allowOut": ["a.test"], "allowPublicTraffic": False})
+    path = "/sandboxes/%s/network" % o["sandboxID"]
+
+    def seen():
+        info = f.info(o)[1]
+        return info["allowInternetAccess"], info["network"]
+
+    equal(seen(), (False, {"denyOut": ["0.0.0.0/0"], "allowOut": ["a.test"], "allowPublicTraffic": False}))
+    for body, allows, wanted in (
+            ({"denyOut": ["8.8.8.8"]}, True, {"denyOut": ["8.8.8.8"]}),
+            ({"allow_internet_access": False, "allowOut": ["b.test"]}, False,
+             {"denyOut": ["0.0.0.0/0"], "allowOut": ["b.test"]}),
+            ({"egressProxy": {"address": "a.test:1080"}}, True, {"egressProxy": {"address": "a.test:1080"}}),
+            ({}, True, {})):
+        equal(f.api("PUT", path, body), (204, None), body)
+        equal(seen(), (allows, dict(wanted, allowPublicTraffic=False)), body)
+    for body, named in (({"denyOut": ["b.test"]}, "b.test"), ({"maskRequestHost": "a.test"}, "maskRequestHost"),
+                        ({"httpsPorts": [443]}, "httpsPorts")):
+        status, answer = f.api("PUT", path, body)
+        equal((status, named in answer["message"]), (400, True), answer)
+    equal(f.call("POST", "/handrail/v1/network", {"runtime_id": o["sandboxID"], "deny": ["9.9.9.9"]})[0], 200)
+    equal(seen(), (True, {"denyOut": ["9.9.9.9"], "allowPublicTraffic": False}), "a refused one changes nothing")
+    # one without rules has no network that could have them, and says so
+    p = f.create()
+    equal("network" in f.info(p)[1], False)
+    for body in ({}, {"denyOut": ["8.8.8.8"]}, {"allow_internet_access": False}):
+        status, answer = f.api("PUT", "/sandboxes/%s/network" % p["sandboxID"], body)
+        equal((status, 'without "network"' in answer["message"]), (400, True), answer)
+    equal("network" in f.info(p)[1], False)
+
+
 def each(case):
     def one(uid):
         with E2b(uid, *(["--e2b-internet"] if case == internet else [])) as f:
@@ -311,7 +344,7 @@ def each(case):
 
 
 CASES = [each(c) for c in (life, times, pauses, lists, refusals, documented, once, kills, quota, measured,
-                           internet)]
+                           networks, internet)]
 
 if __name__ == "__main__":
     sys.exit(run(CASES, made=contextlib.nullcontext))

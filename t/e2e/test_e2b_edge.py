@@ -222,7 +222,8 @@ def resets(f):
         equal(r.status, status)
     equal((one.is_reset(), two.is_reset(), f.edge("GET", "/health", o)), (True, True, not_found(o)))
     f.edge("POST", "/process.Process/SendInput", p, X_Access_Token=p["envdAccessToken"],
-           Content_Type="application/json", body=json.dumps({"process": {"pid": other.pid()}, "input": {"stdin": "Cg=="}}))
+           Content_Type="application/json",
+           body=json.dumps({"process": {"pid": other.pid()}, "input": {"stdin": "Cg=="}}))
     other.until(base64.b64encode(b"went on\n"))
     # its time is over, and no client asks
     last = Open(f, p, "read x")

@@ -19,7 +19,6 @@
 
 #define V1_TIMEOUT_S 15
 #define V2_TIMEOUT_S 300
-#define ALL "0.0.0.0/0"
 
 /* ---- the members of a request ---- */
 
@@ -126,7 +125,7 @@ denies_all(struct json_object *deny)
 	size_t i;
 
 	for (i = 0; i < hr_json_count(deny); i++)
-		if (hr_json_str_is(hr_json_entry(deny, i), ALL))
+		if (hr_json_str_is(hr_json_entry(deny, i), HR_E2B_ALL))
 			return true;
 	return false;
 }
@@ -153,13 +152,14 @@ check_lists(struct hr_fleet_call *c, struct json_object *from, bool closed)
 				    "denyOut takes addresses and ranges: %.200s is neither", text);
 			if (i == 0 && !closed && !is_address(text))
 				return hr_e2b_say(c->a, 400,
-				    "allowOut has the name %.200s: names need denyOut " ALL, text);
+				    "allowOut has the name %.200s: names need denyOut " HR_E2B_ALL,
+				    text);
 		}
 	}
 	return 0;
 }
 
-/* Copies the lists without ALL, which allowInternetAccess says for the rules of handrail. */
+/* Copies the lists without HR_E2B_ALL, which allowInternetAccess says for the rules of handrail. */
 static int
 copy_rules(struct json_object *from, bool closed, struct json_object **ret)
 {
@@ -181,7 +181,7 @@ copy_rules(struct json_object *from, bool closed, struct json_object **ret)
 		}
 		list = json_object_new_array();
 		for (j = 0; j < hr_json_count(v); j++)
-			if (!hr_json_str_is(hr_json_entry(v, j), ALL))
+			if (!hr_json_str_is(hr_json_entry(v, j), HR_E2B_ALL))
 				bad |= hr_json_append(
 					   list, json_object_get(hr_json_entry(v, j)), NULL) != 0;
 		bad |= hr_json_set(o, members[i], list, NULL) != 0;

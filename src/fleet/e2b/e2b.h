@@ -12,6 +12,7 @@
 #define HR_E2B_CODE_PORT 49999
 #define HR_E2B_QUERY_MAX HR_FLEET_QUERY_MAX
 #define HR_E2B_TRAFFIC_TOKEN 45
+#define HR_E2B_ALL "0.0.0.0/0"
 /* any page may use these APIs: their secrets are in no cookie */
 #define HR_E2B_CORS                                                                                \
 	"Access-Control-Allow-Origin: *\r\nAccess-Control-Allow-Methods: *\r\n"                    \

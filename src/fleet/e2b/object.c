@@ -13,6 +13,7 @@
 #include <json-c/json.h>
 
 #include "base/clock.h"
+#include "fleet/network.h"
 #include "proto/json.h"
 
 #define PERCENT 100
@@ -111,20 +112,53 @@ hr_e2b_put_sandbox(struct hr_buf *b, const struct hr_fleet_call *c, const struct
 	hr_buf_addc(b, '}');
 }
 
-/* Appends what a request asked for the network. */
-static void
-put_network(struct hr_buf *b, struct json_object *e2b)
+/* Writes rules as this API has them, in which 0.0.0.0/0 is an entry of denyOut. Returns -1 without
+ * memory. */
+static int
+put_rules(struct json_object *o, struct json_object *rules)
 {
-	struct json_object *asked = hr_json_at(e2b, "network");
-	struct json_object *access = hr_json_at(e2b, "internet");
+	struct json_object *deny = json_object_new_array();
+	bool bad = deny == NULL, open = hr_json_true_at(rules, "allowInternetAccess");
+	size_t i;
 
-	if (access != NULL)
+	if (!open)
+		bad |= hr_json_append(deny, json_object_new_string(HR_E2B_ALL), NULL) != 0;
+	for (i = 0; i < hr_json_count(hr_json_at(rules, "denyOut")); i++)
+		bad |=
+		    hr_json_append(deny,
+			json_object_get(hr_json_entry(hr_json_at(rules, "denyOut"), i)), NULL) != 0;
+	json_object_object_foreach(rules, name, value)
+	{
+		if (strcmp(name, "denyOut") != 0 && strcmp(name, "allowInternetAccess") != 0)
+			bad |= hr_json_set(o, name, json_object_get(value), NULL) != 0;
+	}
+	if (bad || hr_json_count(deny) == 0)
+		json_object_put(deny);
+	else
+		bad = hr_json_set(o, "denyOut", deny, NULL) != 0;
+	return bad ? -1 : 0;
+}
+
+/* Appends the network: the rules that hold now, whichever API set them. */
+static void
+put_network(struct hr_buf *b, const struct hr_fleet_row *row, struct json_object *e2b)
+{
+	HR_PUT struct json_object *rules = hr_fleet_network_of(row);
+	HR_PUT struct json_object *o = json_object_new_object();
+	struct json_object *public = hr_json_at(hr_json_at(e2b, "network"), "allowPublicTraffic");
+
+	if (rules != NULL || hr_json_at(e2b, "internet") != NULL)
 		hr_buf_addf(b, ",\"allowInternetAccess\":%s",
-		    hr_json_true_at(e2b, "internet") ? "true" : "false");
-	if (asked == NULL)
+		    rules == NULL || hr_json_true_at(rules, "allowInternetAccess") ? "true"
+										   : "false");
+	if (rules == NULL && hr_json_at(e2b, "network") == NULL)
+		return;
+	if (o == NULL || (rules != NULL && put_rules(o, rules) != 0) ||
+	    (public != NULL &&
+		hr_json_set(o, "allowPublicTraffic", json_object_get(public), NULL) != 0))
 		return;
 	hr_buf_adds(b, ",\"network\":");
-	hr_json_put_whole(b, asked);
+	hr_json_put_whole(b, o);
 }
 
 static void
@@ -133,7 +167,7 @@ put_detail(struct hr_buf *b, const struct hr_fleet_call *c, const struct hr_flee
 {
 	hr_json_put_named(b, "envdAccessToken", row->session_key);
 	put_domain(b, c);
-	put_network(b, e2b);
+	put_network(b, row, e2b);
 	hr_buf_addf(b, ",\"lifecycle\":{\"onTimeout\":\"%s\",\"autoResume\":%s}",
 	    row->end_pauses ? "pause" : "kill",
 	    hr_json_true_at(e2b, "autoResume") ? "true" : "false");
