@@ -18,6 +18,12 @@ typedef void hr_fleet_id_fn(void *arg, const char *id);
  * else. Returns non-zero to stop the watch. */
 typedef int hr_fleet_news_fn(void *arg, const char *id, const char *what, const char *detail);
 
+enum hr_fleet_pause {
+	HR_PAUSE_USUAL,  /* as the settings say */
+	HR_PAUSE_MEMORY, /* processes continue at the resume */
+	HR_PAUSE_FILES,  /* processes end; the resume starts the server again with the files */
+};
+
 struct hr_fleet_engine {
 	/* Creates row->id as row->request says, after it has removed the remains of an interrupted
 	 * call. A row in HR_FLEET_WARMING has no session, and its request no environment. Fills in
@@ -26,7 +32,7 @@ struct hr_fleet_engine {
 	/* Gives a warm sandbox, which runs at row->at, the parts of row->request beyond its shape,
 	 * such as the environment. If NULL, or on an error, start() creates the sandbox again. */
 	int (*claim)(void *self, struct hr_fleet_row *row, struct hr_err *err);
-	int (*pause)(void *self, const char *id, struct hr_err *err);
+	int (*pause)(void *self, const char *id, enum hr_fleet_pause how, struct hr_err *err);
 	/* Resumes the sandbox; may change at and the ports of *row. */
 	int (*resume)(void *self, struct hr_fleet_row *row, struct hr_err *err);
 	int (*stop)(void *self, const char *id, struct hr_err *err);

@@ -7,6 +7,7 @@
 enum hr_job_kind {
 	HR_JOB_START,
 	HR_JOB_PAUSE,
+	HR_JOB_PAUSE_FILES, /* ends processes; a restarted service does HR_JOB_PAUSE instead */
 	HR_JOB_RESUME,
 	HR_JOB_STOP,
 	HR_JOB_WARM,

@@ -184,10 +184,14 @@ helper_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	return h->engine->claim(h->self, row, err);
 }
 
+static const char *const pauses[] = {[HR_PAUSE_USUAL] = "pause",
+    [HR_PAUSE_MEMORY] = "pause_memory",
+    [HR_PAUSE_FILES] = "pause_files"};
+
 static int
-helper_pause(void *self, const char *id, struct hr_err *err)
+helper_pause(void *self, const char *id, enum hr_fleet_pause how, struct hr_err *err)
 {
-	return call(self, "pause", id, NULL, NULL, err);
+	return call(self, pauses[how], id, NULL, NULL, err);
 }
 
 static int
@@ -291,6 +295,8 @@ static int
 do_it(const struct hr_fleet_engine *engine, void *self, const char *what, struct hr_fleet_row *row,
     char **ret_text, struct hr_err *err)
 {
+	enum hr_fleet_pause how;
+
 	if (strcmp(what, "logs") == 0 && engine->logs != NULL)
 		return engine->logs(self, row->id, ret_text, err);
 	if (strcmp(what, "build") == 0 && engine->build != NULL)
@@ -301,8 +307,9 @@ do_it(const struct hr_fleet_engine *engine, void *self, const char *what, struct
 		return engine->network_log(self, row->id, ret_text, err);
 	if (strcmp(what, "start") == 0)
 		return engine->start(self, row, err);
-	if (strcmp(what, "pause") == 0)
-		return engine->pause(self, row->id, err);
+	for (how = HR_PAUSE_USUAL; how <= HR_PAUSE_FILES; how++)
+		if (strcmp(what, pauses[how]) == 0)
+			return engine->pause(self, row->id, how, err);
 	if (strcmp(what, "resume") == 0)
 		return engine->resume(self, row, err);
 	if (strcmp(what, "stop") == 0)

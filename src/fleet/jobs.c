@@ -137,6 +137,7 @@ static const struct {
 } job_kinds[] = {
     [HR_JOB_START] = {HR_FLEET_STARTING, HR_FLEET_RUNNING, HR_FLEET_DIED, "start"},
     [HR_JOB_PAUSE] = {HR_FLEET_PAUSING, HR_FLEET_PAUSED, HR_FLEET_RUNNING, "pause"},
+    [HR_JOB_PAUSE_FILES] = {HR_FLEET_PAUSING, HR_FLEET_PAUSED, HR_FLEET_RUNNING, "pause"},
     [HR_JOB_RESUME] = {HR_FLEET_RESUMING, HR_FLEET_RUNNING, HR_FLEET_DIED, "resume"},
     [HR_JOB_STOP] = {HR_FLEET_STOPPING, HR_FLEET_STOPPED, HR_FLEET_STOPPING, "stop"},
     [HR_JOB_WARM] = {HR_FLEET_WARMING, HR_FLEET_WARM, HR_FLEET_DIED, "warm"},
@@ -229,6 +230,7 @@ static int
 do_it(struct hr_fleet *f, enum hr_job_kind kind, struct hr_fleet_row *row, struct hr_err *err)
 {
 	static const enum hr_fleet_phase phases[] = {[HR_JOB_PAUSE] = HR_PHASE_PAUSE,
+	    [HR_JOB_PAUSE_FILES] = HR_PHASE_PAUSE,
 	    [HR_JOB_RESUME] = HR_PHASE_RESUME,
 	    [HR_JOB_STOP] = HR_PHASE_STOP,
 	    [HR_JOB_WARM] = HR_PHASE_CREATE};
@@ -238,7 +240,15 @@ do_it(struct hr_fleet *f, enum hr_job_kind kind, struct hr_fleet_row *row, struc
 	switch (kind) {
 	case HR_JOB_START: return start_it(f, row, err);
 	case HR_JOB_WARM: r = f->engine->start(f->engine_self, row, err); break;
-	case HR_JOB_PAUSE: r = f->engine->pause(f->engine_self, row->id, err); break;
+	case HR_JOB_PAUSE_FILES:
+		r = f->engine->pause(f->engine_self, row->id, HR_PAUSE_FILES, err);
+		break;
+	case HR_JOB_PAUSE:
+		/* clients of the E2B API are promised the memory */
+		r = f->engine->pause(f->engine_self, row->id,
+		    strstr(row->request, "\"e2b\":{") != NULL ? HR_PAUSE_MEMORY : HR_PAUSE_USUAL,
+		    err);
+		break;
 	case HR_JOB_RESUME:
 		r = f->engine->resume(f->engine_self, row, err);
 		r = r == 0 ? hr_e2b_begin(row, err) : r;
@@ -269,6 +279,7 @@ count(struct hr_fleet *f, enum hr_job_kind kind, const struct hr_fleet_row *row,
 		c->make_failed += !well;
 		hr_fleet_pool_made(f, row->shape, why);
 		break;
+	case HR_JOB_PAUSE_FILES:
 	case HR_JOB_PAUSE: c->paused += well; break;
 	case HR_JOB_RESUME: c->resumed += well; break;
 	default: c->stopped += well; break;
@@ -284,7 +295,8 @@ finish(struct hr_fleet *f, struct hr_fleet_job *j, struct hr_fleet_row *row, int
 	enum hr_fleet_state to = r == 0 ? job_kinds[j->kind].to : job_kinds[j->kind].failed;
 	struct hr_err err = {0};
 	bool is_placed = r == 0 && (to == HR_FLEET_RUNNING || to == HR_FLEET_WARM);
-	bool moved = false, makes = j->kind != HR_JOB_STOP && j->kind != HR_JOB_PAUSE;
+	bool moved = false, makes = j->kind != HR_JOB_STOP && j->kind != HR_JOB_PAUSE &&
+				    j->kind != HR_JOB_PAUSE_FILES;
 
 	count(f, j->kind, row, r == 0 ? NULL : why->msg);
 	if (r != 0)

@@ -29,8 +29,8 @@ WEB = ("import http.server, os; os.chdir('/home/user'); "
 class Service(Calls, Fleet):
     def __init__(self, *options):
         super().__init__("--image", IMAGE, "--domain", DOMAIN, "--set", "sandbox.use_host_network=true", "--set",
-                         "sandbox.runtime_binding_address=127.0.0.1", "--set", "sandbox.docker_pause_mode=freeze",
-                         *USR, *options, kind="docker", DOCKER_HOST=os.environ["DOCKER_HOST"])
+                         "sandbox.runtime_binding_address=127.0.0.1", *USR, *options, kind="docker",
+                         DOCKER_HOST=os.environ["DOCKER_HOST"])
         self.use_e2b()
 
     def start_process(self, o, command, user=None):
@@ -100,13 +100,21 @@ def code():
 def pauses():
     """Memory and processes outlive a pause; only connect wakes it, or traffic if the client says so."""
     with Service() as f:
-        o, path = f.create(timeout=600), "/sandboxes/%s"
+        o, path = f.create(timeout=600, envVars={"X": "y"}), "/sandboxes/%s"
         f.output(o, "echo kept >f; nohup setsid sleep 1000 >/dev/null 2>&1 & echo $! >/tmp/pid")
         equal(f.api("POST", path % o["sandboxID"] + "/pause")[0], 204)
         equal((f.info(o)[1]["state"], f.info(o)[1]["pauseMode"]), ("paused", "full"))
         equal(f.edge("GET", "/health", o)[0], 502)
         equal(f.api("POST", "/v2/sandboxes/%s/connect" % o["sandboxID"], {"timeout": 60})[0], 201)
         equal(f.output(o, "cat f; kill -0 $(cat /tmp/pid) && whoami"), "kept\nuser\n")
+        # without the memory: the files stay, the processes end, and the variables are there again
+        equal(f.api("POST", path % o["sandboxID"] + "/pause", {"memory": False})[0], 204)
+        equal((f.info(o)[1]["state"], f.info(o)[1]["pauseMode"]), ("paused", "filesystem"))
+        equal(f.edge("GET", "/health", o)[0], 502)
+        equal(f.api("POST", "/v2/sandboxes/%s/connect" % o["sandboxID"], {"timeout": 60})[0], 201)
+        equal(f.output(o, "cat f; grep -qs 1000 /proc/$(cat /tmp/pid)/cmdline || echo $X; whoami"), "kept\ny\nuser\n")
+        equal(f.api("POST", path % o["sandboxID"] + "/pause")[0], 204)
+        equal(f.info(o)[1]["pauseMode"], "full")
         p = f.create(timeout=1, autoPause=True, autoResume={"enabled": True})
         f.until(lambda: f.info(p)[1]["state"], lambda state: state == "paused")
         equal(f.output(p, "whoami"), "user\n")

@@ -50,6 +50,7 @@ static struct world {
 	int fail_state; /* so many */
 	int hold_state; /* state() that is to fail so many times waits for a byte */
 	int fail_pause; /* so many */
+	enum hr_fleet_pause how;
 	int fail_stop;  /* so many */
 	const char *at; /* addresses; NULL: "127.0.0.1:1" */
 	int networks;   /* calls of network() */
@@ -139,9 +140,10 @@ set_state(const char *id, const char *state, int *counter)
 }
 
 static int
-fake_pause(void *self, const char *id, struct hr_err *err)
+fake_pause(void *self, const char *id, enum hr_fleet_pause how, struct hr_err *err)
 {
 	(void)self;
+	world->how = how;
 	if (__atomic_load_n(&world->fail_pause, __ATOMIC_SEQ_CST) > 0) {
 		__atomic_sub_fetch(&world->fail_pause, 1, __ATOMIC_SEQ_CST);
 		return hr_err_set(err, HR_E_RUNTIME, "it does not run");
@@ -468,6 +470,7 @@ START_TEST(pause_and_resume_keep_their_order)
 	change(id, HR_FLEET_PAUSE, HR_FLEET_OK);
 	until(id, HR_FLEET_PAUSED);
 	ck_assert_str_eq(find_made(id)->state, "paused");
+	ck_assert_int_eq(world->how, HR_PAUSE_USUAL);
 	change(id, HR_FLEET_PAUSE, HR_FLEET_OK);
 	change(id, HR_FLEET_STOP, HR_FLEET_OK);
 	until(id, HR_FLEET_STOPPED);

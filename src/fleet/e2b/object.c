@@ -161,6 +161,20 @@ put_network(struct hr_buf *b, const struct hr_fleet_row *row, struct json_object
 	hr_json_put_whole(b, o);
 }
 
+/* Returns the name of how the sandbox is paused: one whose processes have ended keeps its files. */
+static const char *
+pause_mode(const struct hr_fleet *f, const struct hr_fleet_row *row)
+{
+	struct hr_err err = {0};
+	char state[32];
+
+	return row->state == HR_FLEET_PAUSED &&
+		       f->engine->state(f->engine_self, row->id, state, &err) == 0 &&
+		       strcmp(state, "exited") == 0
+		   ? "filesystem"
+		   : "full";
+}
+
 static void
 put_detail(struct hr_buf *b, const struct hr_fleet_call *c, const struct hr_fleet_row *row,
     struct json_object *e2b)
@@ -172,7 +186,7 @@ put_detail(struct hr_buf *b, const struct hr_fleet_call *c, const struct hr_flee
 	    row->end_pauses ? "pause" : "kill",
 	    hr_json_true_at(e2b, "autoResume") ? "true" : "false");
 	if (hr_e2b_is_paused(row))
-		hr_buf_adds(b, ",\"pauseMode\":\"full\"");
+		hr_buf_addf(b, ",\"pauseMode\":\"%s\"", pause_mode(c->api->fleet, row));
 }
 
 void

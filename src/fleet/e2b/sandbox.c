@@ -214,8 +214,10 @@ void
 hr_e2b_pause(struct hr_fleet_call *c)
 {
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
+	bool keeps = hr_json_at(c->body, "memory") == NULL || hr_json_true_at(c->body, "memory");
 
-	if (check_memory(c) != 0 || find(c, &row) != 0)
+	if ((!keeps && strcmp(c->api->kind, "docker") != 0 && check_memory(c) != 0) ||
+	    find(c, &row) != 0)
 		return;
 	if (hr_e2b_is_paused(&row)) {
 		(void)hr_e2b_say(c->a, 409, "sandbox %s is already paused", row.id);
@@ -225,7 +227,7 @@ hr_e2b_pause(struct hr_fleet_call *c)
 		(void)hr_e2b_say(c->a, 400, "this service cannot pause sandboxes");
 		return;
 	}
-	if (change(c, HR_FLEET_PAUSE, &row) != 0)
+	if (change(c, keeps ? HR_FLEET_PAUSE : HR_FLEET_PAUSE_FILES, &row) != 0)
 		return;
 	if (row.state == HR_FLEET_PAUSED)
 		c->a->status = 204;

@@ -242,10 +242,11 @@ engine_state(void *self, const char *id, char ret[32], struct hr_err *err)
 }
 
 static int
-engine_pause(void *self, const char *id, struct hr_err *err)
+engine_pause(void *self, const char *id, enum hr_fleet_pause how, struct hr_err *err)
 {
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, id, err);
 
+	(void)how; /* a pod has one way */
 	return s != NULL ? hr_sandbox_pause(s, err) : -1;
 }
 

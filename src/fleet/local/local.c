@@ -278,9 +278,20 @@ with_one(const struct local *l, const char *id,
 }
 
 static int
-local_pause(void *self, const char *id, struct hr_err *err)
+local_pause(void *self, const char *id, enum hr_fleet_pause how, struct hr_err *err)
 {
-	return with_one(self, id, hr_sandbox_pause, err);
+	struct local as = *(const struct local *)self;
+	struct hr_fleet_options o = *as.o;
+	HR_CLEAN(hr_config_clean) struct hr_config *c = hr_config_copy(o.config, err);
+
+	/* containers alone heed this setting; boxes keep the memory */
+	if (c == NULL ||
+	    (how != HR_PAUSE_USUAL && hr_config_set(c, "sandbox.docker_pause_mode",
+					  how == HR_PAUSE_FILES ? "stop" : "freeze", err) < 0))
+		return -1;
+	o.config = c;
+	as.o = &o;
+	return with_one(&as, id, hr_sandbox_pause, err);
 }
 
 /* Leaves a running sandbox alone: resuming it would wait as for a fresh start. */
