@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 import re
+import signal
 import socket
 import struct
 import sys
@@ -16,6 +17,7 @@ import time
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
 from lib.e2bfleet import DOMAIN, E2b  # noqa: E402
 from lib.host import PATIENCE  # noqa: E402
 from lib.hostbox import run  # noqa: E402
@@ -181,10 +183,10 @@ def signals(f):
 class Open:
     """The stream of a command that runs."""
 
-    def __init__(self, f, o, script):
-        text = json.dumps({"process": {"cmd": "/bin/bash", "args": ["-c", script]}, "stdin": True}).encode()
+    def __init__(self, f, o, script, call="Start", **message):
+        text = json.dumps(message or {"process": {"cmd": "/bin/bash", "args": ["-c", script]}, "stdin": True}).encode()
         self.sock = socket.create_connection(("127.0.0.1", f.port), PATIENCE)
-        self.sock.sendall(("POST /process.Process/Start HTTP/1.1\r\nHost: a\r\nE2b-Sandbox-Id: %s\r\n"
+        self.sock.sendall(("POST /process.Process/" + call + " HTTP/1.1\r\nHost: a\r\nE2b-Sandbox-Id: %s\r\n"
                            "E2b-Sandbox-Port: 49983\r\nX-Access-Token: %s\r\nContent-Type: application/connect+json"
                            "\r\nContent-Length: %d\r\n\r\n" % (o["sandboxID"], o["envdAccessToken"],
                                                               5 + len(text))).encode() +
@@ -221,14 +223,71 @@ def resets(f):
         r.read()
         equal(r.status, status)
     equal((one.is_reset(), two.is_reset(), f.edge("GET", "/health", o)), (True, True, not_found(o)))
-    f.edge("POST", "/process.Process/SendInput", p, X_Access_Token=p["envdAccessToken"],
-           Content_Type="application/json",
-           body=json.dumps({"process": {"pid": other.pid()}, "input": {"stdin": "Cg=="}}))
+    give_line(f, p, other.pid())
     other.until(base64.b64encode(b"went on\n"))
     # its time is over, and no client asks
     last = Open(f, p, "read x")
     equal(f.api("POST", "/sandboxes/%s/timeout" % p["sandboxID"], {"timeout": 0})[0], 204)
     equal((last.is_reset(), f.edge("GET", "/health", p)), (True, not_found(p)))
+
+
+def is_cut(stream):
+    """Whether it ends without its last frame."""
+    try:
+        while True:
+            more = stream.sock.recv(65536)
+            stream.got += more
+            if not more:
+                return b'"end"' not in stream.got and b"0\r\n\r\n" not in stream.got
+    except ConnectionResetError:
+        return True
+
+
+def give_line(f, o, pid):
+    f.edge("POST", "/process.Process/SendInput", o, X_Access_Token=o["envdAccessToken"], Content_Type="application/json",
+           body=json.dumps({"process": {"pid": pid}, "input": {"stdin": "Cg=="}}))
+
+
+def answers(f, o):
+    """Until the sandbox can be reached again."""
+    def ask():
+        try:
+            return f.edge("GET", "/health", o)[0]
+        except (OSError, http.client.HTTPException):
+            return None
+    f.until(ask, lambda status: status == 204)
+
+
+def killed_nginx(f):
+    """Streams break without a last frame, commands go on, and the next nginx leads to them and resets them."""
+    o = f.create()
+    one = Open(f, o, "read x; echo went on")
+    for master in [pid for pid in process.all_pids() if f.dir + "/run/nginx.conf" in process.command_line(pid)]:
+        for pid in [master] + process.children(master):
+            os.kill(pid, signal.SIGKILL)
+    equal(is_cut(one), True)
+    answers(f, o)
+    again = Open(f, o, None, "Connect", process={"pid": one.pid()})
+    give_line(f, o, one.pid())
+    again.until(base64.b64encode(b"went on\n"))
+    last = Open(f, o, "read x")
+    equal(f.api("DELETE", "/sandboxes/" + o["sandboxID"])[0], 204)
+    equal(last.is_reset(), True)
+
+
+def killed_keeper(f):
+    """The keeper of commands: all of its commands end and their streams break, and the next commands find another."""
+    o = f.create()
+    one = Open(f, o, "read x")
+    keepers = [pid for pid in process.descendants(f.box(of_v0(o))["pid"])
+               if process.command_line(pid).endswith("--keeper")]
+    equal(len(keepers), 1)
+    os.kill(keepers[0], signal.SIGKILL)
+    equal(is_cut(one), True)
+    f.until(lambda: start(f, o, "echo again"), lambda text: "YWdhaW4K" in text)
+    equal(f.edge("POST", "/process.Process/List", o, body="{}", X_Access_Token=o["envdAccessToken"],
+                 Content_Type="application/json"), (200, {}))
+    equal((f.info(o)[1]["state"], f.edge("GET", "/health", o)[0]), ("running", 204))
 
 
 def named(f):
@@ -254,7 +313,8 @@ def each(case):
     return one
 
 
-CASES = [each(c) for c in (refusals, signatures, programs, signals, resets, named)]
+CASES = [each(c) for c in (refusals, signatures, programs, signals, resets, killed_nginx, killed_keeper,
+                           named)]
 
 if __name__ == "__main__":
     sys.exit(run(CASES, made=contextlib.nullcontext))
