@@ -244,8 +244,8 @@ def is_cut(stream):
 
 
 def give_line(f, o, pid):
-    f.edge("POST", "/process.Process/SendInput", o, X_Access_Token=o["envdAccessToken"], Content_Type="application/json",
-           body=json.dumps({"process": {"pid": pid}, "input": {"stdin": "Cg=="}}))
+    f.edge("POST", "/process.Process/SendInput", o, X_Access_Token=o["envdAccessToken"],
+           Content_Type="application/json", body=json.dumps({"process": {"pid": pid}, "input": {"stdin": "Cg=="}}))
 
 
 def answers(f, o):
