@@ -38,6 +38,13 @@ fake_end(void *self, const char *id, struct hr_err *err)
 }
 
 static int
+fake_pause(void *self, const char *id, enum hr_fleet_pause how, struct hr_err *err)
+{
+	(void)how;
+	return fake_end(self, id, err);
+}
+
+static int
 fake_state(void *self, const char *id, char ret[32], struct hr_err *err)
 {
 	(void)self;
@@ -81,7 +88,7 @@ open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret
     struct hr_err *err)
 {
 	static const struct hr_fleet_engine engine = {.start = fake_start,
-	    .pause = fake_end,
+	    .pause = fake_pause,
 	    .resume = fake_start,
 	    .stop = fake_end,
 	    .state = fake_state,
