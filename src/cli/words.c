@@ -28,9 +28,6 @@ static const struct {
     {"rename", "a sandbox keeps its name; \"handrail up NAME\" starts one of another name"},
     {"set", "\"handrail config\" prints the settings; --set KEY=VALUE of each command is for that "
 	    "one, config.toml for all"},
-    {"fork",
-	"\"handrail snapshot\" keeps a box's files, and \"handrail up --from TAG\" starts another "
-	"box with them"},
     {"wait", "\"handrail attach\" waits for the end of the command that runs"},
     {"cat", "\"handrail read PATH\" prints a file"},
     {"create", MAKES},

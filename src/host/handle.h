@@ -32,9 +32,13 @@ struct hr_sandbox {
 	struct json_object *mcp; /* servers added so far; NULL: none */
 	bool keep_owner;         /* copies keep owners, as numbers */
 	bool fresh;              /* the sandbox must not come from the pool */
-	bool begun;              /* the sandbox is recorded as not ready */
-	bool left;               /* the record stays, though connect() failed */
-	char spec[80];           /* digest of a pool's waiting sandbox; "": it is not one */
+	/* Sets a new sandbox up before it is recorded as ready; NULL: hr_sandbox_set_up(). Such a
+	 * sandbox does not come from the pool. */
+	int (*set_up)(struct hr_sandbox *s, void *arg, struct hr_err *err);
+	void *set_up_arg;
+	bool begun;    /* the sandbox is recorded as not ready */
+	bool left;     /* the record stays, though connect() failed */
+	char spec[80]; /* digest of a pool's waiting sandbox; "": it is not one */
 	hr_status_fn *status;
 	void *status_arg;
 	hr_warn_fn *log;

@@ -34,6 +34,9 @@ struct hr_box {
 	char *key;
 	pid_t pid; /* 0: none */
 	unsigned long long started;
+	/* the copied storage of a new branch, and its parent's directory; borrowed; NULL: the box
+	 * is no branch */
+	const char *prepared, *parent;
 	struct hr_strv groups; /* directories of the control groups */
 	char *url;             /* "unix:" and the caller's path of it; NULL: none */
 	bool new_dir; /* this process made the directory: it is removed if the start fails */
@@ -84,8 +87,20 @@ void hr_box_remove_groups(struct hr_box *b);
 /* Fills the storage of a new box with the files of the snapshot box.from, if that is set. Returns
  * 0, or -1 with *err set. */
 int hr_box_fill(struct hr_box *b, struct hr_err *err);
+/* Copies a storage without the server's journal, while the group is frozen (NULL: none is). The
+ * launcher keeps `lock` until it has ended. Appends its line to *out. */
+int hr_box_copy(int lock, const char *from, const char *to, const char *group, struct hr_buf *out,
+    struct hr_err *err);
+/* Removes a tree, which may have files of the box's accounts. */
+int hr_box_remove_tree(int lock, const char *path, struct hr_err *err);
 /* Implements snapshot() of struct hr_sandbox_ops. */
 int hr_box_snapshot(void *self, const char *tag, char **ret_json, struct hr_err *err);
+
+/* Records the settings with which the box starts, for its branches. */
+int hr_box_keep_settings(const struct hr_box *b, struct hr_err *err);
+/* Takes over the files of a new branch, and the placeholders for its secrets; does nothing for
+ * another box. */
+int hr_box_take_branch(const struct hr_box *b, struct hr_err *err);
 
 int hr_box_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err);
 

@@ -201,6 +201,23 @@ copy(const struct store *s, const char *from, const char *to, const char *group,
 	return run_launcher(s->fd, argv, group != NULL, out, err);
 }
 
+int
+hr_box_copy(int lock, const char *from, const char *to, const char *group, struct hr_buf *out,
+    struct hr_err *err)
+{
+	const struct store s = {.fd = lock};
+
+	return copy(&s, from, to, group, out, err);
+}
+
+int
+hr_box_remove_tree(int lock, const char *path, struct hr_err *err)
+{
+	const struct store s = {.fd = lock};
+
+	return remove_tree(&s, path, err);
+}
+
 /* ---- making ---- */
 
 /* Sets *ret to the name of the new snapshot. */

@@ -361,7 +361,7 @@ find_or_make(struct hr_sandbox *s, bool may_take, bool *ret_taken, struct hr_err
 	int r;
 
 	hr_sandbox_report(s, "STATUS$STARTING_RUNTIME", "");
-	r = may_take && !s->attach && !s->fresh ? hr_pool_take(s, err) : 0;
+	r = may_take && !s->attach && !s->fresh && s->set_up == NULL ? hr_pool_take(s, err) : 0;
 	*ret_taken = r == 1;
 	if (r == 0)
 		r = s->ops->connect(s->self, &how, err);
@@ -385,7 +385,8 @@ make_ready(struct hr_sandbox *s, bool recorded, bool taken, struct hr_err *err)
 	hr_tokens_place(s);
 	if (recorded || s->attach)
 		return 0;
-	if (hr_sandbox_set_up(s, taken, err) != 0)
+	if ((s->set_up != NULL ? s->set_up(s, s->set_up_arg, err)
+			       : hr_sandbox_set_up(s, taken, err)) != 0)
 		return -1;
 	return s->state_dir != NULL ? hr_record_save(s, err) : 0;
 }

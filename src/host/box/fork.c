@@ -1,0 +1,375 @@
+/* Forks boxes. */
+#include "config.h"
+
+#include "host/box/fork.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <json-c/json_object.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/text/text.h"
+#include "host/box/branch.h"
+#include "host/box/look.h"
+#include "host/box/shells.h"
+#include "host/records/record.h"
+#include "host/report.h"
+#include "proto/json.h"
+
+#define COPIES "forks" /* a directory in the parent's */
+#define ANSWER_MAX (16u << 20)
+#define SAID_MAX 4096
+#define CALLERS_VARIABLES "SANDBOX_ENV_"
+
+struct forking {
+	struct hr_sandbox *s;
+	struct hr_box *b;
+	const struct hr_box_fork *how;
+	int lock; /* the parent's directory, which the launcher keeps locked while it copies */
+	char *dir, *copies;
+	struct hr_strv names, processes;
+	struct hr_shells shells;
+	struct json_object *kept;
+	struct hr_sandbox **branches;
+	bool still;
+};
+
+static void
+forking_done(struct forking *f)
+{
+	size_t i;
+
+	for (i = 0; f->branches != NULL && i < f->names.n; i++)
+		hr_sandbox_free(f->branches[i]);
+	free(f->branches);
+	json_object_put(f->kept);
+	hr_shells_done(&f->shells);
+	hr_strv_done(&f->names);
+	hr_strv_done(&f->processes);
+	hr_fd_close(&f->lock);
+	free(f->dir);
+	free(f->copies);
+}
+
+/* ---- may it be forked? ---- */
+
+static int
+choose_names(struct forking *f, struct hr_err *err)
+{
+	HR_CLEAN(hr_record_done) struct hr_record rec = {0};
+	unsigned i;
+	size_t n;
+
+	if (f->how->count > HR_BOX_FORK_MAX)
+		return hr_err_set(
+		    err, HR_E_INVAL, "a box can have %d branches at once", HR_BOX_FORK_MAX);
+	if (f->how->count == 0)
+		hr_strv_add(&f->names, f->how->name);
+	for (i = 1; i <= f->how->count; i++)
+		hr_strv_addf(&f->names, "%s-%u", f->how->name, i);
+	if (f->names.failed)
+		return hr_err_nomem(err);
+	for (n = 0; n < f->names.n; n++) {
+		if (!hr_sid_valid(f->names.v[n]))
+			return hr_err_set(err, HR_E_INVAL,
+			    "invalid sandbox name \"%.200s\": use letters, digits, '_', '.' and "
+			    "'-'",
+			    f->names.v[n]);
+		hr_record_done(&rec);
+		if (hr_record_load(f->s->state_dir, f->names.v[n], &rec, err) < 0)
+			return -1;
+		/* an unready one is left over from a killed command */
+		if (rec.runtime != NULL && !rec.unready)
+			return hr_err_set(err, HR_E_INVAL,
+			    "there is a sandbox \"%s\" already: \"handrail down %s\" ends it",
+			    f->names.v[n], f->names.v[n]);
+	}
+	return 0;
+}
+
+static int
+open_parent(struct forking *f, struct hr_err *err)
+{
+	if (strcmp(f->s->ops->name, "box") != 0)
+		return hr_err_set(err, HR_E_UNSUPPORTED,
+		    "sandbox \"%s\" is of the back-end %s, which cannot be forked: its files are "
+		    "not handrail's to copy. \"handrail up -r box\" starts one that can",
+		    f->s->sid, f->s->ops->name);
+	f->b = f->s->self;
+	if (f->s->state_dir == NULL)
+		return hr_err_set(err, HR_E_UNSUPPORTED, "branches need a state directory");
+	if (hr_box_is_frozen(f->b))
+		return hr_err_set(err, HR_E_RUNTIME,
+		    "sandbox \"%s\" is paused, so that its shells cannot print their state: "
+		    "\"handrail resume %s\" continues it",
+		    f->s->sid, f->s->sid);
+	f->dir = realpath(f->b->side.dir, NULL);
+	f->copies = f->dir != NULL ? hr_path_join(f->dir, COPIES) : NULL;
+	if (f->copies == NULL)
+		return hr_err_sys(err, errno, "%s", f->b->side.dir);
+	f->lock = open(f->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (f->lock < 0)
+		return hr_err_sys(err, errno, "open %s", f->dir);
+	while (flock(f->lock, LOCK_EX) != 0)
+		if (errno != EINTR)
+			return hr_err_sys(err, errno, "lock %s", f->dir);
+	/* a killed command may have left copies */
+	return hr_box_remove_tree(f->lock, f->copies, err) < 0
+		   ? -1
+		   : hr_box_settings(f->b, &f->kept, err);
+}
+
+static int
+check_at_rest(struct forking *f, struct hr_err *err)
+{
+	HR_FREE char *open_file = NULL;
+
+	if (hr_shells_find(f->s, &f->shells, err) < 0 ||
+	    hr_look_processes(f->b, &f->processes, err) < 0)
+		return -1;
+	if (f->how->freeze)
+		return 0;
+	if (f->shells.busy.n > 0)
+		return hr_err_set(err, HR_E_RUNTIME,
+		    "a command runs in the session \"%s\" of sandbox \"%s\": wait for its end, or "
+		    "copy the files as they are with --freeze",
+		    f->shells.busy.v[0], f->s->sid);
+	if (hr_look_written(f->b, &open_file, err) < 0)
+		return -1;
+	if (open_file != NULL)
+		return hr_err_set(err, HR_E_RUNTIME,
+		    "%s in sandbox \"%s\": end the process, or copy the files as they are with "
+		    "--freeze",
+		    open_file, f->s->sid);
+	return 0;
+}
+
+/* ---- files ---- */
+
+static char *
+copy_path(const struct forking *f, size_t i, struct hr_err *err)
+{
+	char number[24];
+	char *path;
+
+	(void)snprintf(number, sizeof(number), "%zu", i + 1);
+	path = hr_path_join(f->copies, number);
+	return path != NULL ? path : hr_err_null(err);
+}
+
+/* Copies the storage of the parent, or for further branches that of the first one, which does not
+ * run yet. */
+static int
+copy_one(struct forking *f, size_t i, struct hr_err *err)
+{
+	const char *group = i == 0 ? hr_box_freezer(f->b) : NULL;
+	HR_FREE char *to = copy_path(f, i, err);
+	HR_FREE char *from = i == 0 ? hr_path_join(f->dir, "storage") : copy_path(f, 0, err);
+	HR_BUF(said, SAID_MAX);
+	int r;
+
+	if (to == NULL || from == NULL)
+		return -1;
+	if (mkdir(to, 0700) != 0)
+		return hr_err_sys(err, errno, "create %s", to);
+	r = hr_box_copy(f->lock, from, to, group, &said, err);
+	/* the launcher may have been killed */
+	if (r < 0 && group != NULL)
+		(void)hr_box_freeze(f->b, false, NULL);
+	f->still = f->still || group != NULL;
+	return r;
+}
+
+static int
+copy_files(struct forking *f, struct hr_err *err)
+{
+	size_t i;
+
+	if (mkdir(f->copies, 0700) != 0)
+		return hr_err_sys(err, errno, "create %s", f->copies);
+	if (copy_one(f, 0, err) < 0 ||
+	    (!f->how->freeze && hr_shells_check(f->s, &f->shells, err) < 0))
+		return -1;
+	hr_shells_remove(f->s, &f->shells);
+	for (i = 1; i < f->names.n; i++)
+		if (copy_one(f, i, err) < 0)
+			return -1;
+	return 0;
+}
+
+/* ---- branches ---- */
+
+static int
+set_up(struct hr_sandbox *branch, void *arg, struct hr_err *err)
+{
+	const struct forking *f = arg;
+	struct hr_err e = {0};
+
+	if (hr_shells_restore(branch, &f->shells, err) < 0)
+		return -1;
+	if (hr_sandbox_add_mcp(branch, NULL, &e) != 0)
+		hr_sandbox_log(
+		    f->s, "MCP servers were not added to \"%s\": %s", branch->sid, e.msg);
+	return 0;
+}
+
+static int
+start_one(struct forking *f, size_t i, const struct hr_config *c,
+    const struct hr_sandbox_options *o, struct hr_err *err)
+{
+	struct hr_sandbox_options own = *o;
+	HR_FREE char *copy = copy_path(f, i, err);
+	struct hr_sandbox *n;
+	struct hr_box *b;
+
+	if (copy == NULL)
+		return -1;
+	own.sid = f->names.v[i];
+	n = hr_sandbox_open(c, &own, err);
+	if (n == NULL)
+		return -1;
+	n->set_up = set_up;
+	n->set_up_arg = f;
+	b = n->self;
+	b->prepared = copy;
+	b->parent = f->dir;
+	if (hr_sandbox_connect(n, err) < 0) {
+		hr_sandbox_free(n);
+		return -1;
+	}
+	f->branches[i] = n;
+	b->prepared = NULL;
+	return 0;
+}
+
+/* Adds the strings of a list. */
+static void
+take_list(struct hr_strv *to, struct json_object *list)
+{
+	size_t i;
+
+	for (i = 0; i < hr_json_count(list); i++)
+		if (hr_json_text(hr_json_entry(list, i)) != NULL)
+			hr_strv_add(to, hr_json_text(hr_json_entry(list, i)));
+}
+
+static int
+start_all(struct forking *f, struct hr_err *err)
+{
+	HR_CLEAN(hr_config_clean) struct hr_config *c = NULL;
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv plugins = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv environ = {0};
+	HR_FREE char *rules = NULL;
+	size_t i;
+	int r = 0;
+
+	if (f->s->ops->network(f->b, &rules, err) < 0 ||
+	    (c = hr_box_branch_config(f->s->config, f->kept, rules, err)) == NULL)
+		return -1;
+	take_list(&env, hr_json_at(f->kept, "env"));
+	take_list(&plugins, hr_json_at(f->kept, "plugins"));
+	/* the parent's variables are complete */
+	for (i = 0; i < f->s->environ.n; i++)
+		if (strncmp(f->s->environ.v[i], CALLERS_VARIABLES, strlen(CALLERS_VARIABLES)) != 0)
+			hr_strv_add(&environ, f->s->environ.v[i]);
+	f->branches = calloc(f->names.n, sizeof(*f->branches));
+	if (f->branches == NULL || env.failed || plugins.failed || environ.failed)
+		return hr_err_nomem(err);
+	/* a log would repeat the remarks that the parent's start made */
+	for (i = 0; i < f->names.n && r == 0; i++)
+		r = start_one(f, i, c,
+		    &(struct hr_sandbox_options){.plugins = hr_strv_list(&plugins),
+			.env = hr_strv_list(&env),
+			.environ = hr_strv_list(&environ),
+			.headless = true,
+			.detach = true,
+			.state_dir = f->s->state_dir},
+		    err);
+	return r;
+}
+
+/* Ends the branches of a fork that failed. */
+static void
+undo(struct forking *f)
+{
+	struct hr_err e = {0};
+	size_t i;
+
+	hr_shells_remove(f->s, &f->shells);
+	for (i = 0; f->branches != NULL && i < f->names.n; i++)
+		if (f->branches[i] != NULL && hr_sandbox_delete(f->branches[i], &e) < 0)
+			hr_sandbox_log(f->s, "%s", e.msg);
+}
+
+/* ---- the answer ---- */
+
+/* Appends what a branch does not have, with names unless the list is NULL; an empty list is left
+ * out. */
+static int
+lack(struct json_object *list, const char *what, const struct hr_strv *names, struct hr_err *err)
+{
+	if (names != NULL && names->n == 0)
+		return 0;
+	return hr_json_append(list,
+	    hr_json_object(NULL, "what", json_object_new_string(what), "names",
+		names != NULL ? hr_json_list(NULL, hr_strv_list(names)) : HR_JSON_NONE, NULL),
+	    err);
+}
+
+static int
+compose(const struct forking *f, char **ret, struct hr_err *err)
+{
+	const char *volumes = hr_json_text_at(hr_json_at(f->kept, "settings"), "sandbox.volumes");
+	HR_CLEAN(hr_strv_done) struct hr_strv shared = {0};
+	struct json_object *lacks = json_object_new_array();
+	HR_PUT struct json_object *o =
+	    hr_json_object(err, "sandbox", json_object_new_string(f->s->sid), "branches",
+		hr_json_list(NULL, hr_strv_list(&f->names)), "still",
+		json_object_new_boolean(f->still), "sessions",
+		hr_json_list(NULL, hr_strv_list(&f->shells.names)), "not_copied", lacks, NULL);
+
+	if (volumes != NULL)
+		hr_strv_add(&shared, volumes);
+	if (o == NULL || shared.failed ||
+	    lack(lacks, "state of the shells of sessions that run a command", &f->shells.busy,
+		err) < 0 ||
+	    lack(lacks, "processes: background jobs, kernels, servers", &f->processes, err) < 0 ||
+	    lack(lacks, "volumes: the branch uses the same directories", &shared, err) < 0 ||
+	    lack(lacks, "files in /run and /dev/shm", NULL, err) < 0 ||
+	    lack(lacks, "connections, open descriptors and the history of the shells", NULL, err) <
+		0 ||
+	    lack(lacks, "journal of the actions: keys from before are unknown to a branch", NULL,
+		err) < 0)
+		return -1;
+	*ret = hr_json_string(o, ANSWER_MAX, err);
+	return *ret != NULL ? 0 : -1;
+}
+
+int
+hr_box_fork(
+    struct hr_sandbox *s, const struct hr_box_fork *how, char **ret_json, struct hr_err *err)
+{
+	HR_CLEAN(forking_done) struct forking f = {.s = s, .how = how, .lock = -1};
+	int r = -1;
+
+	*ret_json = NULL;
+	if (open_parent(&f, err) < 0 || choose_names(&f, err) < 0 || check_at_rest(&f, err) < 0)
+		return -1;
+	if (hr_shells_save(s, &f.shells, err) == 0 && copy_files(&f, err) == 0 &&
+	    start_all(&f, err) == 0)
+		r = compose(&f, ret_json, err);
+	if (r < 0)
+		undo(&f);
+	(void)hr_box_remove_tree(f.lock, f.copies, NULL);
+	return r;
+}

@@ -1,0 +1,248 @@
+/* Looks at the processes of a box by /proc: all that descend from its first one. */
+#include "config.h"
+
+#include "host/box/look.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/dir.h"
+#include "base/err.h"
+#include "base/path.h"
+#include "base/process/pid.h"
+#include "base/span.h"
+#include "base/text/text.h"
+
+#define MOUNTS_MAX (4u << 20)
+#define NAME_MAX_BYTES 16 /* maximum length of a process's name, with its NUL */
+#define NAMES_MAX 32
+#define SHELL_KEEPER "handrail-sessio" /* the kernel keeps 15 bytes of a name */
+
+struct process {
+	pid_t pid, parent;
+	bool inside;
+};
+
+struct processes {
+	struct process *v; /* ascending */
+	size_t n, room;
+};
+
+static void
+processes_done(struct processes *p)
+{
+	free(p->v);
+}
+
+static int
+by_pid(const void *a, const void *b)
+{
+	const pid_t x = ((const struct process *)a)->pid, y = ((const struct process *)b)->pid;
+
+	return x < y ? -1 : x > y;
+}
+
+static struct process *
+find(const struct processes *p, pid_t pid)
+{
+	const struct process key = {.pid = pid};
+
+	return p->n > 0 ? bsearch(&key, p->v, p->n, sizeof(key), by_pid) : NULL;
+}
+
+static int
+add(struct processes *p, pid_t pid)
+{
+	char text[HR_PID_STAT];
+	struct process *more;
+
+	if (p->n == p->room) {
+		more = reallocarray(p->v, p->room * 2 + 256, sizeof(*more));
+		if (more == NULL)
+			return -1;
+		p->v = more;
+		p->room = p->room * 2 + 256;
+	}
+	p->v[p->n++] = (struct process){
+	    .pid = pid, .parent = (pid_t)hr_pid_field(hr_pid_stat(pid, text), HR_PID_PARENT)};
+	return 0;
+}
+
+/* Lists all processes, and marks those of the box. */
+static int
+list(const struct hr_box *b, struct processes *ret, struct hr_err *err)
+{
+	HR_CLOSEDIR DIR *d = opendir("/proc");
+	bool more = true;
+	pid_t pid;
+	size_t i;
+
+	while ((pid = hr_pid_next(d)) > 0)
+		if (add(ret, pid) < 0)
+			return hr_err_nomem(err);
+	if (ret->n > 0)
+		qsort(ret->v, ret->n, sizeof(*ret->v), by_pid);
+	while (more) {
+		more = false;
+		for (i = 0; i < ret->n; i++) {
+			const struct process *up = find(ret, ret->v[i].parent);
+
+			if (ret->v[i].inside ||
+			    (ret->v[i].pid != b->pid && (up == NULL || !up->inside)))
+				continue;
+			ret->v[i].inside = more = true;
+		}
+	}
+	return 0;
+}
+
+/* Replaces what a terminal could take for more than a letter. */
+static void
+make_plain(char *text)
+{
+	for (; *text != '\0'; text++)
+		if ((unsigned char)*text < ' ' || (unsigned char)*text > '~')
+			*text = '?';
+}
+
+static void
+name_of(pid_t pid, char ret[NAME_MAX_BYTES + 1])
+{
+	hr_pid_read(pid, "comm", ret, NAME_MAX_BYTES + 1);
+	ret[strcspn(ret, "\n")] = '\0';
+	make_plain(ret);
+}
+
+/* Returns true for the server's processes, and for a shell without a command. */
+static bool
+is_servers(const struct process *p, const char *name)
+{
+	char parent[NAME_MAX_BYTES + 1];
+
+	if (strncmp(name, "handrail", 8) == 0 || strcmp(name, "nginx") == 0)
+		return true;
+	name_of(p->parent, parent);
+	return strcmp(parent, SHELL_KEEPER) == 0;
+}
+
+int
+hr_look_processes(const struct hr_box *b, struct hr_strv *ret, struct hr_err *err)
+{
+	HR_CLEAN(processes_done) struct processes all = {0};
+	char name[NAME_MAX_BYTES + 1];
+	size_t i;
+
+	if (list(b, &all, err) < 0)
+		return -1;
+	for (i = 0; i < all.n && ret->n < NAMES_MAX; i++) {
+		if (!all.v[i].inside)
+			continue;
+		name_of(all.v[i].pid, name);
+		if (name[0] != '\0' && !is_servers(&all.v[i], name) &&
+		    !hr_is_one_of(name, hr_strv_list(ret)))
+			hr_strv_add(ret, name);
+	}
+	return ret->failed ? hr_err_nomem(err) : 0;
+}
+
+/* ---- open files ---- */
+
+/* Returns true if the line of /proc/PID/mountinfo is a mount of the box's own files: an overlay, or
+ * a part of its storage; sets *ret_id to its number. */
+static bool
+is_own(const char *line, const char *storage, int *ret_id)
+{
+	char root[PATH_MAX], type[32];
+	const char *after = strstr(line, " - ");
+
+	return after != NULL && sscanf(line, "%d %*d %*s %4095s", ret_id, root) == 2 &&
+	       sscanf(after, " - %31s", type) == 1 &&
+	       (strcmp(type, "overlay") == 0 || strstr(root, storage) != NULL);
+}
+
+/* Composes the text "DIRECTORY/storage/", which a mount of the storage has in its root. */
+static int
+own_mounts(const struct hr_box *b, struct hr_buf *ids, struct hr_err *err)
+{
+	HR_FREE char *storage = NULL;
+	char path[64], *rest, *line;
+	HR_BUF(text, MOUNTS_MAX);
+	int id;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)b->pid);
+	if (hr_text_setf(&storage, err, "/%s/storage/", hr_path_leaf(b->side.dir)) < 0 ||
+	    hr_path_read(path, &text, err) < 0)
+		return -1;
+	(void)hr_buf_str(&text);
+	for (rest = text.p; rest != NULL && (line = strsep(&rest, "\n")) != NULL;)
+		if (is_own(line, storage, &id))
+			hr_buf_addf(ids, " %d ", id);
+	return hr_buf_check(ids, err);
+}
+
+/* Returns true if descriptor `name` of the process is such a file; writes its path. */
+static bool
+is_written(pid_t pid, int dir, const char *name, const char *ids, char path[PATH_MAX])
+{
+	static const char journal[] = HR_BOX_STATE_DIR "/";
+	char entry[64], text[512], id[32];
+	const char *flags, *mount;
+	struct stat st;
+	ssize_t n;
+
+	if (fstatat(dir, name, &st, 0) != 0 || !S_ISREG(st.st_mode) || st.st_nlink == 0)
+		return false;
+	(void)snprintf(entry, sizeof(entry), "fdinfo/%.20s", name);
+	hr_pid_read(pid, entry, text, sizeof(text));
+	flags = strstr(text, "flags:");
+	mount = strstr(text, "mnt_id:");
+	if (flags == NULL || mount == NULL || (strtoul(flags + 6, NULL, 8) & O_ACCMODE) == O_RDONLY)
+		return false;
+	(void)snprintf(id, sizeof(id), " %ld ", strtol(mount + 7, NULL, 10));
+	n = readlinkat(dir, name, path, PATH_MAX - 1);
+	if (n < 0 || strstr(ids, id) == NULL)
+		return false;
+	path[n] = '\0';
+	return strncmp(path, journal, sizeof(journal) - 1) != 0;
+}
+
+static int
+look_at(pid_t pid, const char *ids, char **ret_text, struct hr_err *err)
+{
+	char at[32], path[PATH_MAX], name[NAME_MAX_BYTES + 1];
+	HR_CLOSEDIR DIR *d = NULL;
+	const struct dirent *e;
+
+	(void)snprintf(at, sizeof(at), "/proc/%d/fd", (int)pid);
+	d = opendir(at);
+	while (d != NULL && (e = hr_dir_next(d)) != NULL) {
+		if (!is_written(pid, dirfd(d), e->d_name, ids, path))
+			continue;
+		name_of(pid, name);
+		make_plain(path);
+		return hr_text_setf(
+		    ret_text, err, "%s (process %d) has %s open for writing", name, (int)pid, path);
+	}
+	return 0;
+}
+
+int
+hr_look_written(const struct hr_box *b, char **ret_text, struct hr_err *err)
+{
+	HR_CLEAN(processes_done) struct processes all = {0};
+	HR_BUF(ids, MOUNTS_MAX);
+	size_t i;
+
+	*ret_text = NULL;
+	if (list(b, &all, err) < 0 || own_mounts(b, &ids, err) < 0)
+		return -1;
+	for (i = 0; i < all.n && *ret_text == NULL; i++)
+		if (all.v[i].inside && look_at(all.v[i].pid, hr_buf_str(&ids), ret_text, err) < 0)
+			return -1;
+	return 0;
+}

@@ -1,0 +1,297 @@
+/* Copies the state of shells: variables, functions, options, aliases, directory, umask, traps and
+ * arguments. */
+#include "config.h"
+
+#include "host/box/shells.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <json-c/json_object.h>
+
+#include "base/err.h"
+#include "base/random.h"
+#include "host/life/action.h"
+#include "host/records/record.h"
+#include "proto/json.h"
+
+#define PLACE "/var/tmp/.handrail-fork."
+#define DEFAULT "default"
+#define TIMEOUT_S 60
+#define SCRIPT_MAX (64u << 10)
+
+/* Walks the names of all variables without a process, whose number `$!` would keep, and without
+ * field splitting, which IFS changes. */
+#define FOR_VARIABLES                                                                              \
+	"for __hr_v in \"${!_@}\" \"${!A@}\" \"${!B@}\" \"${!C@}\" \"${!D@}\" \"${!E@}\" "         \
+	"\"${!F@}\" \"${!G@}\" \"${!H@}\" \"${!I@}\" \"${!J@}\" \"${!K@}\" \"${!L@}\" "            \
+	"\"${!M@}\" \"${!N@}\" \"${!O@}\" \"${!P@}\" \"${!Q@}\" \"${!R@}\" \"${!S@}\" "            \
+	"\"${!T@}\" \"${!U@}\" \"${!V@}\" \"${!W@}\" \"${!X@}\" \"${!Y@}\" \"${!Z@}\" "            \
+	"\"${!a@}\" \"${!b@}\" \"${!c@}\" \"${!d@}\" \"${!e@}\" \"${!f@}\" \"${!g@}\" "            \
+	"\"${!h@}\" \"${!i@}\" \"${!j@}\" \"${!k@}\" \"${!l@}\" \"${!m@}\" \"${!n@}\" "            \
+	"\"${!o@}\" \"${!p@}\" \"${!q@}\" \"${!r@}\" \"${!s@}\" \"${!t@}\" \"${!u@}\" "            \
+	"\"${!v@}\" \"${!w@}\" \"${!x@}\" \"${!y@}\" \"${!z@}\"; do case $__hr_v in " /* bash's    \
+											 own, the  \
+											 hook's,   \
+											 and those \
+											 that      \
+											 differ    \
+											 from one  \
+											 box to    \
+											 the next  \
+										       */          \
+	"BASH|BASHOPTS|BASHPID|BASH_[!E]*|COLUMNS|COMP_WORDBREAKS|COPROC|DIRSTACK|EPOCHREALTIME|"  \
+	"EPOCHSECONDS|EUID|FUNCNAME|GROUPS|HISTCMD|HOSTNAME|LINENO|LINES|OLDPWD|PIPESTATUS|PPID|"  \
+	"PROMPT_COMMAND|PS[0-2]|PWD|RANDOM|SECONDS|SHELLOPTS|SHLVL|SRANDOM|TERM|UID|_|__hr_*|"     \
+	"APP_PORT_[12]|OPENHANDS_SESSION_ID|SESSION_API_KEY|VSCODE_PORT) ;; *) "
+
+/* The file with the options is read last: `set -e`, `set -u` and `set -a` must not affect the
+ * others. Its last line is the proof that all was written. `>|` also replaces a file under
+ * `set -C`. After `set -o history`, which a new shell has, bash would keep the lines that it reads
+ * from the file. */
+#define SAVE                                                                                       \
+	"{ \\builtin printf -v __hr_s %%s \"$?\"; \\builtin declare -f >|%s.functions; "           \
+	"{ " FOR_VARIABLES "\\builtin declare -p \"$__hr_v\";; esac; done; } >|%s.variables; "     \
+	"{ \\builtin alias -p; \\builtin printf '\\\\builtin cd -- %%q\\n' \"${PWD-/}\"; "         \
+	"\\builtin declare -p OLDPWD; \\builtin umask -p; "                                        \
+	"\\builtin test \"$#\" = 0 || { \\builtin printf '\\\\builtin set --'; "                   \
+	"\\builtin printf ' %%q' \"$@\"; \\builtin printf '\\n'; }; "                              \
+	"\\builtin trap -p; \\builtin shopt -p; __hr_v=$(\\builtin set +o); "                      \
+	"\\builtin printf '%%s\\n' \"${__hr_v//set -o history}\"; "                                \
+	"\\builtin printf '\\\\builtin printf -v __hr_k yes\\n'; } >|%s.options; "                 \
+	"} >/dev/null 2>&1 || \\builtin :; (\\builtin exit \"${__hr_s-0}\")"
+
+/* A new shell has the variables and functions of ~/.bashrc, which the other one may have unset.
+ * Aliases would change the text of functions. */
+#define RESTORE                                                                                    \
+	"{ \\builtin unalias -a; \\builtin shopt -u expand_aliases; "                              \
+	"for __hr_v in $(\\builtin compgen -A function); do \\builtin unset -f \"$__hr_v\"; "      \
+	"done; " FOR_VARIABLES "\\builtin unset -v \"$__hr_v\";; esac; done; "                     \
+	"\\builtin . %s.functions; \\builtin . %s.variables; \\builtin . %s.options; "             \
+	"} >/dev/null 2>&1 || \\builtin :; "                                                       \
+	"\\builtin test \"${__hr_k-}\" = yes && \\builtin unset -v __hr_k __hr_v"
+
+void
+hr_shells_done(struct hr_shells *t)
+{
+	hr_strv_done(&t->names);
+	hr_strv_done(&t->busy);
+	json_object_put(t->last);
+}
+
+/* Sends a request with a JSON body, which is taken (NULL: a GET). */
+static int
+ask(struct hr_sandbox *s, const char *path, struct json_object *take, struct json_object **ret,
+    struct hr_err *err)
+{
+	static const char *const headers[] = {"Content-Type: application/json", NULL};
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
+	HR_PUT struct json_object *body = take;
+	HR_BUF(text, SCRIPT_MAX);
+	struct hr_http_request r = {.method = take != NULL ? "POST" : "GET",
+	    .url = path,
+	    .headers = take != NULL ? headers : NULL,
+	    .timeout_s = TIMEOUT_S + 5,
+	    .watch_fd = -1};
+
+	if (take != NULL && (hr_json_put(&text, take) < 0 || hr_buf_check(&text, NULL) < 0))
+		return hr_err_nomem(err);
+	r.body = take != NULL ? text.p : NULL;
+	r.body_len = text.len;
+	if (hr_client_send(&s->client, &r, &a, err) < 0)
+		return -1;
+	if (hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, ret, NULL) < 0)
+		return hr_err_set(err, HR_E_INVAL, "the server's answer to %s is not JSON", path);
+	return 0;
+}
+
+/* Runs a hidden command in the shell of a session. Returns its status, or -1 with *err set. */
+static int
+run_in(struct hr_sandbox *s, const char *session, const char *command, struct hr_err *err)
+{
+	HR_PUT struct json_object *answer = NULL;
+	struct json_object *o = hr_json_object(err, "action",
+	    hr_json_object(NULL, "action", json_object_new_string("run"), "args",
+		hr_json_object(NULL, "command", json_object_new_string(command), "hidden",
+		    json_object_new_boolean(true), "blocking", json_object_new_boolean(true), NULL),
+		"timeout", json_object_new_int(TIMEOUT_S), NULL),
+	    NULL);
+	struct json_object *code;
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "/handrail/v1/run?session=%.60s", session);
+	if (o == NULL || ask(s, path, o, &answer, err) < 0)
+		return -1;
+	code = hr_json_at(hr_json_at(hr_json_at(answer, "extras"), "metadata"), "exit_code");
+	if (json_object_is_type(code, json_type_int) && json_object_get_int(code) >= 0)
+		return json_object_get_int(code);
+	return hr_err_set(err, HR_E_RUNTIME,
+	    "the shell of the session \"%s\" in sandbox \"%s\" does not come to its prompt",
+	    session, s->sid);
+}
+
+int
+hr_shells_find(struct hr_sandbox *s, struct hr_shells *t, struct hr_err *err)
+{
+	HR_PUT struct json_object *answer = NULL;
+	struct json_object *list;
+	const char *name;
+	size_t i;
+
+	if (ask(s, "/handrail/v1/sessions", NULL, &answer, err) < 0)
+		return -1;
+	list = hr_json_at(answer, "sessions");
+	for (i = 0; i < hr_json_count(list); i++) {
+		struct json_object *o = hr_json_entry(list, i);
+
+		name = hr_json_text_at(o, "name");
+		/* the box has sent the name, which becomes part of commands */
+		if (name == NULL || !hr_sid_valid(name) || strlen(name) > 60)
+			continue;
+		hr_strv_add(hr_json_true_at(o, "ready") && !hr_json_true_at(o, "running")
+				? &t->names
+				: &t->busy,
+		    name);
+	}
+	return t->names.failed || t->busy.failed ? hr_err_nomem(err) : 0;
+}
+
+/* Returns the number of the session's last command, or -1 with *err set. */
+static int64_t
+last_command(struct hr_sandbox *s, const char *session, struct hr_err *err)
+{
+	HR_PUT struct json_object *answer = NULL;
+	struct json_object *list;
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "/handrail/v1/commands?session=%.60s", session);
+	if (ask(s, path, NULL, &answer, err) < 0)
+		return -1;
+	list = hr_json_at(answer, "commands");
+	return hr_json_count(list) == 0
+		   ? 0
+		   : hr_json_int_at(hr_json_entry(list, hr_json_count(list) - 1), "id");
+}
+
+/* Makes the directory with empty files that the shells' own umask does not affect. */
+static int
+make_place(struct hr_sandbox *s, struct hr_shells *t, struct hr_err *err)
+{
+	char digits[17];
+	HR_BUF(command, SCRIPT_MAX);
+	HR_BUF(out, SCRIPT_MAX);
+	int status;
+	size_t i;
+
+	if (hr_random_hex(digits, sizeof(digits) - 1, err) < 0)
+		return -1;
+	(void)snprintf(t->place, sizeof(t->place), PLACE "%s", digits);
+	/* a killed command may have left another one */
+	hr_buf_addf(&command, "umask 077; rm -rf " PLACE "*; mkdir %s && cd %s && touch", t->place,
+	    t->place);
+	for (i = 0; i < t->names.n; i++)
+		hr_buf_addf(&command, " %s.functions %s.variables %s.options", t->names.v[i],
+		    t->names.v[i], t->names.v[i]);
+	if (hr_buf_check(&command, err) < 0 ||
+	    hr_sandbox_run_static(s, hr_buf_str(&command), TIMEOUT_S, &status, &out, err) < 0)
+		return -1;
+	return status == 0
+		   ? 0
+		   : hr_err_set(err, HR_E_RUNTIME,
+			 "the state of the shells cannot be written to %s of the box: %.300s",
+			 t->place, hr_buf_str(&out));
+}
+
+int
+hr_shells_save(struct hr_sandbox *s, struct hr_shells *t, struct hr_err *err)
+{
+	char path[160];
+	HR_BUF(command, SCRIPT_MAX);
+	int64_t last;
+	size_t i;
+
+	t->last = json_object_new_object();
+	if (make_place(s, t, err) < 0)
+		return -1;
+	for (i = 0; i < t->names.n; i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", t->place, t->names.v[i]);
+		hr_buf_reset(&command);
+		hr_buf_addf(&command, SAVE, path, path, path);
+		if (hr_buf_check(&command, err) < 0 ||
+		    run_in(s, t->names.v[i], hr_buf_str(&command), err) < 0 ||
+		    (last = last_command(s, t->names.v[i], err)) < 0 ||
+		    hr_json_set(t->last, t->names.v[i], json_object_new_int64(last), err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int
+hr_shells_check(struct hr_sandbox *s, const struct hr_shells *t, struct hr_err *err)
+{
+	int64_t last;
+	size_t i;
+
+	for (i = 0; i < t->names.n; i++) {
+		last = last_command(s, t->names.v[i], err);
+		if (last < 0)
+			return -1;
+		if (last != hr_json_int_at(t->last, t->names.v[i]))
+			return hr_err_set(err, HR_E_RUNTIME,
+			    "a command was run in the session \"%s\" of sandbox \"%s\" meanwhile: "
+			    "fork it again",
+			    t->names.v[i], s->sid);
+	}
+	return 0;
+}
+
+static int
+restore_one(
+    struct hr_sandbox *b, const struct hr_shells *t, const char *session, struct hr_err *err)
+{
+	HR_PUT struct json_object *answer = NULL;
+	char path[160];
+	HR_BUF(command, SCRIPT_MAX);
+	int status;
+
+	if (strcmp(session, DEFAULT) != 0 &&
+	    ask(b, "/handrail/v1/create", hr_json_texts(err, "name", session, NULL), &answer, err) <
+		0)
+		return -1;
+	(void)snprintf(path, sizeof(path), "%s/%s", t->place, session);
+	hr_buf_addf(&command, RESTORE, path, path, path);
+	if (hr_buf_check(&command, err) < 0)
+		return -1;
+	status = run_in(b, session, hr_buf_str(&command), err);
+	if (status <= 0)
+		return status;
+	return hr_err_set(err, HR_E_RUNTIME,
+	    "the state of the session \"%s\" is incomplete: the disk of the box may be full, or "
+	    "its shell changes builtins of bash",
+	    session);
+}
+
+int
+hr_shells_restore(struct hr_sandbox *branch, const struct hr_shells *t, struct hr_err *err)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < t->names.n && r == 0; i++)
+		r = restore_one(branch, t, t->names.v[i], err);
+	if (r == 0)
+		hr_shells_remove(branch, t);
+	return r;
+}
+
+void
+hr_shells_remove(struct hr_sandbox *s, const struct hr_shells *t)
+{
+	char command[128];
+	int status;
+
+	if (t->place[0] == '\0')
+		return;
+	(void)snprintf(command, sizeof(command), "rm -rf %s", t->place);
+	(void)hr_sandbox_run_static(s, command, TIMEOUT_S, &status, NULL, NULL);
+}

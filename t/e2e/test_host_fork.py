@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""Forks of boxes: what a branch has of its parent, what is refused, and that nothing is left of killed and failed ones.
+As root each case is done twice, by root and by another account."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.host import PATIENCE  # noqa: E402
+from lib.hostbox import run  # noqa: E402
+from lib.supervised import UnixConnection  # noqa: E402
+from lib.tap import Skip, equal  # noqa: E402
+
+
+def end(h, *names):
+    """Ends sandboxes, of which nothing is left."""
+    boxes = [h.box(name) for name in names]
+    h.ok("down", "-q", *names)
+    equal(h.left(*boxes), [])
+    equal([n for n in os.listdir(h.path("state")) if n not in ("secrets", "snapshots")], [])
+
+
+def connected(path, seconds):
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(seconds)
+    s.connect(path)
+    return s
+
+
+def ask(h, name, method, path, body=None):
+    """A request to the server of a sandbox; its answer."""
+    box = h.box(name)
+    connection = UnixConnection(lambda seconds: connected(box["edge"] + "/http.sock", seconds), PATIENCE)
+    try:
+        connection.request(method, path, json.dumps(body) if body is not None else None,
+                           {"X-Session-API-Key": box["key"], "Content-Type": "application/json"})
+        answer = connection.getresponse()
+        text = answer.read()
+        equal(answer.status in (200, 201), True, (path, answer.status, text))
+        return json.loads(text)
+    finally:
+        connection.close()
+
+
+def inside(h, name, session, command):
+    """Runs a command in a session of a sandbox; its output."""
+    answer = ask(h, name, "POST", "/handrail/v1/run?session=" + session,
+                   {"action": {"action": "run", "args": {"command": command, "blocking": True}, "timeout": PATIENCE}})
+    equal(answer["extras"]["metadata"]["exit_code"], 0, answer)
+    return answer["content"]
+
+
+# Values and names that only bash's own quoting passes on.
+STATE = r"""
+hostile=$'a\x01\x7f\xff"$`\\\n\' $(touch /workspace/ran) \t '; export exported='x "y" $z'; number=5; declare -i number
+declare -A map=([$'k\n]']=1 ['a "b"']='$x' [']']='[') ; list=(one 'two three' '*'); declare -n alias_of=number
+declare -r fixed='can not change'; declare -u upper=abc; unset -v PYTHONUNBUFFERED; empty=; export -n number
+say() { printf '%s|' "$hostile" "$@"; }; with-dash() { cat <<E
+here $number
+E
+}; export -f say; shared() { ll; }; alias ll='echo aliased' quoted="it's"; set -o noclobber -o pipefail; set -u
+shopt -s extglob nullglob; shopt -u cmdhist; umask 0137; cd "/workspace/a b"; trap 'echo "trap $$"' USR1; set -- 'p q' '' "r'"
+IFS=:; set -f
+"""
+SHOW = r"""
+declare -p hostile exported number map list alias_of fixed upper empty IFS; declare -f say with-dash shared; declare -F say; alias
+set +o; shopt; umask; pwd; trap; printf '<%s>' "$#" "$@"; printf %s "${PYTHONUNBUFFERED-unset}"; bash -c 'say q'
+"""
+
+
+def state(h):
+    """A branch has the files and the whole state of the shells, and neither changes the other's."""
+    h.ok("up", "-q", "one", "-e", "MINE=a b")
+    h.ok("run", "-n", "one", "echo first >/workspace/f; mkdir '/workspace/a b'; echo gone >/dev/shm/f")
+    ask(h, "one", "POST", "/handrail/v1/create", {"name": "build"})
+    inside(h, "one", "build", "cd /usr; name=build; export name")
+    h.ok("run", "-n", "one", STATE.strip())
+    before = h.ok("run", "-n", "one", SHOW.strip())
+    equal(h("run", "-n", "one", "(exit 7)").returncode, 7)
+    answer = json.loads(h.ok("fork", "one", "two", "--json"))
+    equal((answer["sandbox"], answer["branches"], sorted(answer["sessions"])), ("one", ["two"], ["build", "default"]))
+    equal(h.ok("run", "-n", "one", "echo $?"), "7\n", "the parent's shell noticed nothing")
+    after = h.ok("run", "-n", "two", SHOW.strip())
+    equal(after, before)
+    equal([line for line in h.ok("run", "-n", "two", "history").splitlines() if "__hr" in line or "noexec" in line], [])
+    equal(inside(h, "two", "build", "pwd; echo $name; env | grep -c ^name=").split(), ["/usr", "build", "1"])
+    equal(h.ok("run", "-n", "two", "set +fu; IFS=' '; cat /workspace/f; echo $MINE; test -e /workspace/ran || echo none; "
+               "ls -A /dev/shm /var/tmp | grep -c '^f$\\|handrail'; true").split("\n")[:4], ["first", "a b", "none", "0"])
+    h.ok("run", "-n", "two", "echo second >|/workspace/f; hostile=other")
+    equal(h.ok("run", "-n", "one", "cat /workspace/f; declare -p exported; cd /; ls -A /var/tmp"),
+          'first\ndeclare -x exported="x \\"y\\" \\$z"\n')
+    h.ok("down", "-q", "one")
+    equal(h.ok("run", "-n", "two", "cat /workspace/f"), "second\n", "a branch needs no parent")
+    h.ok("fork", "-q", "two", "three")
+    equal(h.ok("run", "-n", "three", "echo $hostile; cat /workspace/f"), "other\nsecond\n")
+    end(h, "two", "three")
+
+
+def refused(h):
+    """What runs or writes is refused with its name, and --freeze copies all the same."""
+    h.ok("up", "-q", "one")
+    h.fails(1, "invalid sandbox name", "fork", "one", "a/b")
+    h.fails(1, 'there is a sandbox "one" already', "fork", "one", "one")
+    h.fails(3, 'there is no sandbox "other"', "fork", "other", "two")
+    for count in ("0", "-1", "x", "1001"):
+        h.fails(2, "--count must be from 1 to 1000", "fork", "one", "two", "--count=" + count)
+    h.ok("run", "-n", "one", "exec 7>~/mine")
+    h.fails(1, "/mine open for writing", "fork", "one", "two")
+    h.ok("run", "-n", "one", "exec 7>/dev/shm/other 8<~/mine; (sleep 1000 7>&- &)")
+    answer = json.loads(h.ok("fork", "one", "two", "--json"))
+    equal([x["names"] for x in answer["not_copied"] if "processes" in x["what"]], [["sleep"]])
+    h.ok("run", "-n", "one", "echo half >~/mine; exec 7>>~/mine")
+    h.ok("fork", "-q", "one", "three", "--freeze")
+    equal(h.ok("run", "-n", "three", "cat ~/mine"), "half\n")
+    h.ok("run", "-n", "one", "exec 7>&-; name=kept; mkfifo /workspace/pipe")
+    busy = h.popen("run", "-n", "one", "read line </workspace/pipe; echo got $line $name; : done")
+    ask(h, "one", "POST", "/handrail/v1/create", {"name": "next"})
+    inside(h, "one", "next", "name=next")
+    deadline = time.monotonic() + PATIENCE
+    while not ask(h, "one", "GET", "/handrail/v1/session")["running"] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    h.fails(1, 'a command runs in the session "default" of sandbox "one"', "fork", "one", "four")
+    answer = json.loads(h.ok("fork", "one", "four", "--freeze", "--json"))
+    equal((answer["sessions"], answer["not_copied"][0]["names"]), (["next"], ["default"]), answer)
+    equal(h.ok("run", "-n", "four", "echo ${name-none}"), "none\n")
+    equal(inside(h, "four", "next", "echo $name").strip(), "next")
+    inside(h, "one", "next", "echo x >/workspace/pipe")
+    equal(busy.communicate(timeout=PATIENCE)[0], "got x kept\n")
+    if h("pause", "one").returncode == 0:
+        h.fails(1, "is paused", "fork", "one", "five")
+        h.ok("resume", "one")
+    end(h, "one", "two", "three", "four")
+
+
+def many(h):
+    """Branches with a number, each with files of its own and with the parent's settings; all of them or none."""
+    h.ok("secret", "set", "key", input="value-of-the-secret")
+    h.ok("up", "-q", "one", "--network", "egress", "-s", 'sandbox.network={"allowOut": ["a.example.com"], "credentials": '
+         '{"TOKEN": {"secret": "key", "hosts": ["a.example.com"]}}}', "-s", "sandbox.limits.ulimit_nofile=777",
+         "-e", "MINE=own")
+    h.ok("net", "allow", "-n", "one", "b.example.com")
+    h.ok("run", "-n", "one", "echo x >/workspace/f; name=1; echo $TOKEN >~/token")
+    h.env["SANDBOX_ENV_OTHER"] = "of the caller now"
+    names = ["b-%d" % i for i in range(1, 6)]
+    equal(h.ok("fork", "-q", "one", "b", "--count", "5").split(), names)
+    del h.env["SANDBOX_ENV_OTHER"]
+    for name in names:
+        equal(h.ok("run", "-n", name, "cat /workspace/f; echo $name $MINE ${OTHER-none}; ulimit -n; echo %s >/workspace/f" %
+                   name).split(), ["x", "1", "own", "none", "777"])
+        equal(h.ok("run", "-n", name, "test $TOKEN = $(cat ~/token) && cat ~/token"), h.ok("run", "-n", "one", "echo $TOKEN"))
+        equal(json.loads(h.ok("net", "show", "-n", name, "--json"))["allowOut"], ["a.example.com", "b.example.com"])
+    equal([h.ok("run", "-n", name, "cat /workspace/f") for name in names], [name + "\n" for name in names])
+    h.ok("down", "-q", "b-3")
+    h.fails(1, 'there is a sandbox "b-1" already', "fork", "one", "b", "--count", "2")
+    h.fails(1, 'there is a sandbox "b-4" already', "fork", "one", "b-4")
+    if h.uid == 0:  # the other account has no name, which a local sandbox needs
+        h.ok("up", "-q", "-r", "local", "here")
+        h.fails(1, "is of the back-end local, which cannot be forked", "fork", "here", "x")
+        h.ok("down", "-q", "here")
+    h.ok("fork", "-q", "one", "b-3")
+    end(h, "one", *names)
+
+
+def copier(command):
+    """The launcher that copies for a command; None once there is none to come."""
+    while command.poll() is None:
+        for pid in process.descendants(command.pid):
+            if "--copy" in process.command_line(pid):
+                return pid
+    return None
+
+
+def killed(h):
+    """Whatever is killed during a fork, the parent runs on, and a branch that is listed as running is a whole one."""
+    h.ok("up", "-q", "one")
+    h.ok("run", "-n", "one", "mkdir -p ~/many; cd ~/many; for i in {1..1500}; do echo $i >$i; done; name=kept")
+    for i in range(24):
+        command = h.popen("fork", "one", "k", "--count", "2")
+        pid = copier(command)
+        time.sleep(i // 3 * 0.04)  # the instant of the kill, not a wait for an event
+        for victim in ([command.pid], [pid], [command.pid, pid])[i % 3]:
+            try:
+                os.kill(victim or command.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        command.communicate(timeout=PATIENCE)
+        if i % 3 == 2:
+            h("resume", "one")  # both were killed
+        equal(h.ok("run", "-n", "one", "echo $name"), "kept\n", i)
+        for name in "k-1", "k-2":
+            if os.path.exists(h.path("state", name + ".json")):
+                done = h("run", "-n", name, "echo $name; cat ~/many/* | wc -l")
+                equal(done.stdout in ("kept\n1500\n", ""), True, (i, done))
+                equal(done.returncode == 0 or "is not ready yet" in done.stderr, True, (i, done))
+                h.ok("down", "-q", name)
+        equal(sorted(n for n in os.listdir(h.path("state")) if not n.startswith(".")), ["one.json", "one.own"], i)
+    h.ok("fork", "-q", "one", "k")
+    equal(h.ok("run", "-n", "k", "echo $name; cat ~/many/* | wc -l"), "kept\n1500\n")
+    equal(("forks" in os.listdir(h.path("state", "one.own")), h.ok("run", "-n", "one", "ls -A /var/tmp")), (False, ""))
+    end(h, "one", "k")
+
+
+def full(h):
+    """A full disk leaves no branch, and the parent runs on."""
+    if os.geteuid() != 0:
+        raise Skip("a small file system needs root")
+    os.mkdir(h.path("state"))
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=14m,mode=0700,uid=%d,gid=%d" % (h.uid, h.uid), "small",
+                    h.path("state")], check=True)
+    try:
+        h.ok("up", "-q", "one")
+        h.ok("run", "-n", "one", "head -c 3500000 /dev/urandom >~/large; name=kept")
+        h.fails(1, "No space left on device", "fork", "one", "b", "--count", "5")
+        equal(sorted(n for n in os.listdir(h.path("state")) if not n.startswith(".")), ["one.json", "one.own"])
+        equal("forks" in os.listdir(h.path("state", "one.own")), False)
+        equal(h.ok("run", "-n", "one", "echo $name; wc -c <~/large; ls -A /var/tmp"), "kept\n3500000\n")
+        h.ok("fork", "-q", "one", "two")
+        h.ok("run", "-n", "one", "head -c 20000000 /dev/zero >/workspace/rest 2>/dev/null; true")
+        equal(h("fork", "one", "three").returncode, 1, "the state of the shell cannot be written")
+        h.ok("run", "-n", "one", "rm /workspace/rest")
+        equal([n for n in os.listdir(h.path("state")) if n.startswith("three")], [])
+        h.ok("down", "-q", "one", "two")
+        equal(os.listdir(h.path("state")), [])
+    finally:
+        subprocess.run(["umount", "-l", h.path("state")], check=True)
+
+
+def ids(h):
+    """Files of a user's subordinate ids keep their owners."""
+    h.give_ids()
+    h.ok("up", "-q", "one")
+    h.ok("run", "-n", "one", "echo x >~/f; chown 100:100 ~/f; chmod 0 ~/f; name=1")
+    h.ok("fork", "-q", "one", "two")
+    equal(h.ok("run", "-n", "two", "stat -c '%u %g %a' ~/f; cat ~/f; echo $name"), "100 100 0\nx\n1\n")
+    end(h, "one", "two")
+
+
+CASES = [state, refused, many, killed, full, ids]
+
+
+if __name__ == "__main__":
+    sys.exit(run(CASES, not_for_root=(ids,)))
