@@ -4,6 +4,7 @@ As root each case is done twice, by root and by another account."""
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -33,13 +34,14 @@ def connected(path, seconds):
     return s
 
 
-def ask(h, name, method, path, body=None):
+def ask(h, name, method, path, body=None, key=None):
     """A request to the server of a sandbox; its answer."""
     box = h.box(name)
     connection = UnixConnection(lambda seconds: connected(box["edge"] + "/http.sock", seconds), PATIENCE)
     try:
         connection.request(method, path, json.dumps(body) if body is not None else None,
-                           {"X-Session-API-Key": box["key"], "Content-Type": "application/json"})
+                           dict({"X-Session-API-Key": box["key"], "Content-Type": "application/json"}, **(
+                               {"X-Request-ID": key} if key else {})))
         answer = connection.getresponse()
         text = answer.read()
         equal(answer.status in (200, 201), True, (path, answer.status, text))
@@ -48,10 +50,16 @@ def ask(h, name, method, path, body=None):
         connection.close()
 
 
-def inside(h, name, session, command):
-    """Runs a command in a session of a sandbox; its output."""
-    answer = ask(h, name, "POST", "/handrail/v1/run?session=" + session,
-                   {"action": {"action": "run", "args": {"command": command, "blocking": True}, "timeout": PATIENCE}})
+def command(h, name, session, line):
+    """The observation of a command in a session of a sandbox."""
+    args = {"command": line, "blocking": True}
+    return ask(h, name, "POST", "/handrail/v1/run?session=" + session,
+               {"action": {"action": "run", "args": args, "timeout": PATIENCE}})
+
+
+def inside(h, name, session, line):
+    """Does the same for a command that does not fail; its output."""
+    answer = command(h, name, session, line)
     equal(answer["extras"]["metadata"]["exit_code"], 0, answer)
     return answer["content"]
 
@@ -65,11 +73,14 @@ say() { printf '%s|' "$hostile" "$@"; }; with-dash() { cat <<E
 here $number
 E
 }; export -f say; shared() { ll; }; alias ll='echo aliased' quoted="it's"; set -o noclobber -o pipefail; set -u
-shopt -s extglob nullglob; shopt -u cmdhist; umask 0137; cd "/workspace/a b"; trap 'echo "trap $$"' USR1; set -- 'p q' '' "r'"
+shopt -s extglob nullglob
+matches() { case $1 in +(a|b)) echo yes;; esac; }; shopt -u cmdhist; umask 0137; cd "/workspace/a b"
+trap 'echo "trap $$"' USR1; set -- 'p q' '' "r'"
 IFS=:; set -f
 """
 SHOW = r"""
-declare -p hostile exported number map list alias_of fixed upper empty IFS; declare -f say with-dash shared; declare -F say; alias
+declare -p hostile exported number map list alias_of fixed upper empty IFS; declare -f say with-dash shared matches
+declare -F say; alias
 set +o; shopt; umask; pwd; trap; printf '<%s>' "$#" "$@"; printf %s "${PYTHONUNBUFFERED-unset}"; bash -c 'say q'
 """
 
@@ -90,8 +101,9 @@ def state(h):
     equal(after, before)
     equal([line for line in h.ok("run", "-n", "two", "history").splitlines() if "__hr" in line or "noexec" in line], [])
     equal(inside(h, "two", "build", "pwd; echo $name; env | grep -c ^name=").split(), ["/usr", "build", "1"])
-    equal(h.ok("run", "-n", "two", "set +fu; IFS=' '; cat /workspace/f; echo $MINE; test -e /workspace/ran || echo none; "
-               "ls -A /dev/shm /var/tmp | grep -c '^f$\\|handrail'; true").split("\n")[:4], ["first", "a b", "none", "0"])
+    equal(h.ok("run", "-n", "two", "set +fu; IFS=' '; cat /workspace/f; echo $MINE; "
+               "test -e /workspace/ran || echo none; ls -A /dev/shm /var/tmp | grep -c '^f$\\|handrail'; "
+               "true").split("\n")[:4], ["first", "a b", "none", "0"])
     h.ok("run", "-n", "two", "echo second >|/workspace/f; hostile=other")
     equal(h.ok("run", "-n", "one", "cat /workspace/f; declare -p exported; cd /; ls -A /var/tmp"),
           'first\ndeclare -x exported="x \\"y\\" \\$z"\n')
@@ -100,6 +112,48 @@ def state(h):
     h.ok("fork", "-q", "two", "three")
     equal(h.ok("run", "-n", "three", "echo $hostile; cat /workspace/f"), "other\nsecond\n")
     end(h, "two", "three")
+
+
+# Options that change how bash reads and runs what it is given.
+SETS = ("set -e", "set -eu", "set -a", "set -o posix", "set -xv", "set +o history", "set -f",
+        "set -T; trap 'echo d' DEBUG",
+        "trap 'echo e' ERR; set -E", "shopt -s extdebug", "HISTCONTROL=; set +m", "umask 777",
+        "eval() { :; }; command() { :; }; printf() { :; }; declare() { :; }; set() { :; }", "unset -v HOME PATH",
+        "exec 2>/dev/null")
+
+
+def options(h):
+    """A shell with any options goes along, and the parent's does not notice."""
+    h.ok("up", "-q", "one")
+    for half in range(0, len(SETS), 6):
+        lines = SETS[half:half + 6]
+        for i, line in enumerate(lines):
+            ask(h, "one", "POST", "/handrail/v1/create", {"name": "s%d" % i})
+            command(h, "one", "s%d" % i, line)
+        h.ok("fork", "-q", "one", "two")
+        for i, line in enumerate(lines):
+            see = r"\builtin shopt; \builtin alias; \builtin trap; \builtin declare -f; \builtin umask; " \
+                  r"\builtin echo $- ${HOME-none} $SHELLOPTS; \builtin export -p; \builtin declare -p HISTCONTROL"
+            own = re.compile(r".*(COLUMNS|LINES|VSCODE_PORT|OPENHANDS_SESSION_ID|PROMPT_COMMAND)=.*\n")
+            before, after = (own.sub("", command(h, name, "s%d" % i, see)["content"]).splitlines()
+                             for name in ("one", "two"))
+            equal(([x for x in after if x not in before], len(after)),
+                  ([x for x in before if x not in after], len(before)), line)
+            ask(h, "one", "POST", "/handrail/v1/kill?session=s%d" % i)
+        h.ok("down", "-q", "two")
+    end(h, "one")
+
+
+def repeated(h):
+    """The parent's journal goes on; a branch has one of its own."""
+    h.ok("up", "-q", "one")
+    action = {"action": {"action": "run", "args": {"command": "echo x >>/workspace/f; wc -l </workspace/f"}}}
+    first = ask(h, "one", "POST", "/execute_action", action, "the-key")["content"]
+    h.ok("fork", "-q", "one", "two")
+    equal([ask(h, name, "POST", "/execute_action", action, "the-key")["content"].strip() for name in ("one", "two")],
+          [first.strip(), "2"])
+    equal(h.ok("run", "-n", "one", "cat /workspace/f"), "x\n")
+    end(h, "one", "two")
 
 
 def refused(h):
@@ -132,6 +186,10 @@ def refused(h):
     equal(inside(h, "four", "next", "echo $name").strip(), "next")
     inside(h, "one", "next", "echo x >/workspace/pipe")
     equal(busy.communicate(timeout=PATIENCE)[0], "got x kept\n")
+    h.ok("run", "-n", "one", "builtin() { :; }")
+    h.fails(1, 'the state of the session "default" is incomplete', "fork", "one", "five")
+    equal([n for n in os.listdir(h.path("state")) if n.startswith("five")], [])
+    h.ok("run", "-n", "one", "unset -f builtin")
     if h("pause", "one").returncode == 0:
         h.fails(1, "is paused", "fork", "one", "five")
         h.ok("resume", "one")
@@ -141,8 +199,8 @@ def refused(h):
 def many(h):
     """Branches with a number, each with files of its own and with the parent's settings; all of them or none."""
     h.ok("secret", "set", "key", input="value-of-the-secret")
-    h.ok("up", "-q", "one", "--network", "egress", "-s", 'sandbox.network={"allowOut": ["a.example.com"], "credentials": '
-         '{"TOKEN": {"secret": "key", "hosts": ["a.example.com"]}}}', "-s", "sandbox.limits.ulimit_nofile=777",
+    h.ok("up", "-q", "one", "--network", "egress", "-s",
+         'sandbox.network={"allowOut": ["a.example.com"], "credentials": {"TOKEN": {"secret": "key", "hosts": ["a.example.com"]}}}', "-s", "sandbox.limits.ulimit_nofile=777",
          "-e", "MINE=own")
     h.ok("net", "allow", "-n", "one", "b.example.com")
     h.ok("run", "-n", "one", "echo x >/workspace/f; name=1; echo $TOKEN >~/token")
@@ -151,9 +209,10 @@ def many(h):
     equal(h.ok("fork", "-q", "one", "b", "--count", "5").split(), names)
     del h.env["SANDBOX_ENV_OTHER"]
     for name in names:
-        equal(h.ok("run", "-n", name, "cat /workspace/f; echo $name $MINE ${OTHER-none}; ulimit -n; echo %s >/workspace/f" %
-                   name).split(), ["x", "1", "own", "none", "777"])
-        equal(h.ok("run", "-n", name, "test $TOKEN = $(cat ~/token) && cat ~/token"), h.ok("run", "-n", "one", "echo $TOKEN"))
+        equal(h.ok("run", "-n", name, "cat /workspace/f; echo $name $MINE ${OTHER-none}; ulimit -n; "
+                   "echo %s >/workspace/f" % name).split(), ["x", "1", "own", "none", "777"])
+        equal(h.ok("run", "-n", name, "test $TOKEN = $(cat ~/token) && cat ~/token"),
+              h.ok("run", "-n", "one", "echo $TOKEN"))
         equal(json.loads(h.ok("net", "show", "-n", name, "--json"))["allowOut"], ["a.example.com", "b.example.com"])
     equal([h.ok("run", "-n", name, "cat /workspace/f") for name in names], [name + "\n" for name in names])
     h.ok("down", "-q", "b-3")
@@ -163,8 +222,9 @@ def many(h):
         h.ok("up", "-q", "-r", "local", "here")
         h.fails(1, "is of the back-end local, which cannot be forked", "fork", "here", "x")
         h.ok("down", "-q", "here")
-    h.ok("fork", "-q", "one", "b-3")
-    end(h, "one", *names)
+    both = [h.popen("fork", "-q", "one", name) for name in ("b-3", "c")]
+    equal([p.communicate(timeout=PATIENCE)[0] for p in both], ["b-3\n", "c\n"])
+    end(h, "one", "c", *names)
 
 
 def copier(command):
@@ -241,7 +301,7 @@ def ids(h):
     end(h, "one", "two")
 
 
-CASES = [state, refused, many, killed, full, ids]
+CASES = [state, options, repeated, refused, many, killed, full, ids]
 
 
 if __name__ == "__main__":

@@ -34,15 +34,25 @@ is_kept(const struct hr_key *k)
 				 (strcmp(k->section, "core") == 0 && hr_is_one_of(k->name, core)));
 }
 
+/* Adds a setting, if it has a value. A directory gets its absolute path, since the branch may be
+ * started in another one. */
 static int
 add(struct json_object *o, const struct hr_config *c, const struct hr_key *k, struct hr_err *err)
 {
+	static const char *const directories[] = {
+	    "box.root", "core.workspace_base", "core.workspace_mount_path", NULL};
+	HR_FREE char *path = NULL;
 	char key[128];
 	struct json_object *v;
 
 	(void)snprintf(key, sizeof(key), "%s.%s", k->section, k->name);
 	v = hr_config_value(c, key);
-	return v != NULL ? hr_json_set(o, key, json_object_get(v), err) : 0;
+	if (v == NULL)
+		return 0;
+	if (!hr_is_one_of(key, directories) || hr_json_text(v) == NULL)
+		return hr_json_set(o, key, json_object_get(v), err);
+	path = hr_path_absolute(hr_json_text(v), err);
+	return path != NULL ? hr_json_set(o, key, json_object_new_string(path), err) : -1;
 }
 
 int

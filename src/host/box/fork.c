@@ -329,7 +329,9 @@ lack(struct json_object *list, const char *what, const struct hr_strv *names, st
 static int
 compose(const struct forking *f, char **ret, struct hr_err *err)
 {
-	const char *volumes = hr_json_text_at(hr_json_at(f->kept, "settings"), "sandbox.volumes");
+	static const char *const mounts[] = {
+	    "sandbox.volumes", "core.workspace_mount_path", "core.workspace_base"};
+	struct json_object *settings = hr_json_at(f->kept, "settings");
 	HR_CLEAN(hr_strv_done) struct hr_strv shared = {0};
 	struct json_object *lacks = json_object_new_array();
 	HR_PUT struct json_object *o =
@@ -337,9 +339,11 @@ compose(const struct forking *f, char **ret, struct hr_err *err)
 		hr_json_list(NULL, hr_strv_list(&f->names)), "still",
 		json_object_new_boolean(f->still), "sessions",
 		hr_json_list(NULL, hr_strv_list(&f->shells.names)), "not_copied", lacks, NULL);
+	size_t i;
 
-	if (volumes != NULL)
-		hr_strv_add(&shared, volumes);
+	for (i = 0; i < sizeof(mounts) / sizeof(*mounts) && shared.n == 0; i++)
+		if (hr_json_text_at(settings, mounts[i]) != NULL)
+			hr_strv_add(&shared, hr_json_text_at(settings, mounts[i]));
 	if (o == NULL || shared.failed ||
 	    lack(lacks, "state of the shells of sessions that run a command", &f->shells.busy,
 		err) < 0 ||

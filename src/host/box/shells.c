@@ -45,31 +45,38 @@
 	"PROMPT_COMMAND|PS[0-2]|PWD|RANDOM|SECONDS|SHELLOPTS|SHLVL|SRANDOM|TERM|UID|_|__hr_*|"     \
 	"APP_PORT_[12]|OPENHANDS_SESSION_ID|SESSION_API_KEY|VSCODE_PORT) ;; *) "
 
-/* The file with the options is read last: `set -e`, `set -u` and `set -a` must not affect the
- * others. Its last line is the proof that all was written. `>|` also replaces a file under
- * `set -C`. After `set -o history`, which a new shell has, bash would keep the lines that it reads
- * from the file. */
+/* The files are read in the order of their names here. Variables come before a function that has
+ * the name of a builtin, functions after `shopt -s extglob`, with which they may have been read,
+ * and before aliases, which would change them. The last line is the proof that all was written and
+ * read. `>|` also replaces a file under `set -C`. A subshell would have no `set -e`. */
 #define SAVE                                                                                       \
-	"{ \\builtin printf -v __hr_s %%s \"$?\"; \\builtin declare -f >|%s.functions; "           \
+	"{ \\builtin printf -v __hr_s %%s \"$?\"; "                                                \
 	"{ " FOR_VARIABLES "\\builtin declare -p \"$__hr_v\";; esac; done; } >|%s.variables; "     \
-	"{ \\builtin alias -p; \\builtin printf '\\\\builtin cd -- %%q\\n' \"${PWD-/}\"; "         \
+	"{ \\builtin printf '\\\\builtin cd -- %%q\\n\\\\builtin unset -v OLDPWD\\n' "             \
+	"\"${PWD-/}\"; "                                                                           \
 	"\\builtin declare -p OLDPWD; \\builtin umask -p; "                                        \
 	"\\builtin test \"$#\" = 0 || { \\builtin printf '\\\\builtin set --'; "                   \
 	"\\builtin printf ' %%q' \"$@\"; \\builtin printf '\\n'; }; "                              \
-	"\\builtin trap -p; \\builtin shopt -p; __hr_v=$(\\builtin set +o); "                      \
-	"\\builtin printf '%%s\\n' \"${__hr_v//set -o history}\"; "                                \
-	"\\builtin printf '\\\\builtin printf -v __hr_k yes\\n'; } >|%s.options; "                 \
+	"\\builtin trap -p; \\builtin shopt -p; \\builtin set +o; } >|%s.options; "                \
+	"{ \\builtin declare -f; \\builtin alias -p; "                                             \
+	"\\builtin printf '\\\\builtin printf -v __hr_k yes\\n'; } >|%s.words; "                   \
+	"\\builtin unset -v __hr_v; \\builtin export -n __hr_s; "                                  \
 	"} >/dev/null 2>&1 || \\builtin :; (\\builtin exit \"${__hr_s-0}\")"
 
-/* A new shell has the variables and functions of ~/.bashrc, which the other one may have unset.
- * Aliases would change the text of functions. */
+/* A new shell has the variables, functions and aliases of ~/.bashrc, which the other one may have
+ * removed. After the line `set -o history` bash would keep the lines that it reads from the files
+ * in its history, unless HISTIGNORE says otherwise. */
 #define RESTORE                                                                                    \
-	"{ \\builtin unalias -a; \\builtin shopt -u expand_aliases; "                              \
+	"{ \\builtin unalias -a; "                                                                 \
 	"for __hr_v in $(\\builtin compgen -A function); do \\builtin unset -f \"$__hr_v\"; "      \
 	"done; " FOR_VARIABLES "\\builtin unset -v \"$__hr_v\";; esac; done; "                     \
-	"\\builtin . %s.functions; \\builtin . %s.variables; \\builtin . %s.options; "             \
+	"\\builtin . %s.variables; "                                                               \
+	"__hr_i=${HISTIGNORE+x${HISTIGNORE}}; \\builtin printf -v HISTIGNORE '*'; "                \
+	"\\builtin . %s.options; \\builtin . %s.words; "                                           \
+	"case $__hr_i in x*) \\builtin printf -v HISTIGNORE %%s \"${__hr_i#x}\";; "                \
+	"*) \\builtin unset -v HISTIGNORE;; esac; "                                                \
 	"} >/dev/null 2>&1 || \\builtin :; "                                                       \
-	"\\builtin test \"${__hr_k-}\" = yes && \\builtin unset -v __hr_k __hr_v"
+	"\\builtin test \"${__hr_k-}\" = yes && \\builtin unset -v __hr_k __hr_v __hr_i"
 
 void
 hr_shells_done(struct hr_shells *t)
@@ -190,7 +197,7 @@ make_place(struct hr_sandbox *s, struct hr_shells *t, struct hr_err *err)
 	hr_buf_addf(&command, "umask 077; rm -rf " PLACE "*; mkdir %s && cd %s && touch", t->place,
 	    t->place);
 	for (i = 0; i < t->names.n; i++)
-		hr_buf_addf(&command, " %s.functions %s.variables %s.options", t->names.v[i],
+		hr_buf_addf(&command, " %s.variables %s.options %s.words", t->names.v[i],
 		    t->names.v[i], t->names.v[i]);
 	if (hr_buf_check(&command, err) < 0 ||
 	    hr_sandbox_run_static(s, hr_buf_str(&command), TIMEOUT_S, &status, &out, err) < 0)
@@ -267,7 +274,7 @@ restore_one(
 		return status;
 	return hr_err_set(err, HR_E_RUNTIME,
 	    "the state of the session \"%s\" is incomplete: the disk of the box may be full, or "
-	    "its shell changes builtins of bash",
+	    "its shell redefines words of bash, such as \"builtin\" and \"for\"",
 	    session);
 }
 
