@@ -42,6 +42,10 @@ def life():
                 equal(h("run", command).returncode, status, command)
             done = h("run", "echo out; echo err >&2; pwd; echo $GIVEN")
             equal(sorted(done.stdout.splitlines()), sorted(["out", "err", h.work, "a 'b'"]), h.kind + done.stderr)
+            files = [f for f in h.at.put if f.startswith("/tmp/.handrail-env-")]
+            # Daytona's calls have a field for variables
+            equal((len(set(files)), len(files)), (0, 0) if h.kind == "daytona" else (5, 5), "a file for each command")
+            equal([f for f in files if os.path.exists(f)], [], "variables are in no file after the command")
             h.ok("write", "sub/f.txt", input="one\ntwo\n")
             h.ok("edit", h.work + "/sub/f.txt", "two", "2")
             equal(h.ok("read", "sub/f.txt"), "one\n2\n")

@@ -132,6 +132,7 @@ def the_first_error_counts():
         def fails(words, *more):
             calls.append(words[0])
             if words[0] == "/bin/rm":
+                real(words, *more)
                 raise HandrailError("the removal")
             return real(words, *more)
         with mock.patch.object(box, "_execute", fails):

@@ -90,8 +90,8 @@ carry(struct hr_cloud *c, struct hr_err *err)
 	    c->ops->put(c, file, hr_buf_str(&archive), archive.len, err) != 0)
 		return -1;
 	hr_buf_addf(&line,
-	    "exec 2>&1; s=; [ \"$(id -u)\" = 0 ] || s='sudo -n'; $s mkdir -p " PAYLOAD_DIR
-	    " && $s tar -xof %s -C " PAYLOAD_DIR " && rm -f %s",
+	    "exec 2>&1; trap 'rm -f %s' EXIT; s=; [ \"$(id -u)\" = 0 ] || s='sudo -n'; "
+	    "$s mkdir -p " PAYLOAD_DIR " && $s tar -xof %s -C " PAYLOAD_DIR,
 	    file, file);
 	if (hr_cloud_helper(c, hr_buf_str(&line), &said, &status, err) != 0)
 		return -1;

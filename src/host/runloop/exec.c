@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/random.h"
 #include "base/text/utf8.h"
 #include "host/runloop/runloop.h"
 #include "proto/json.h"
@@ -47,9 +48,10 @@ on_update(struct stream *s, const char *p, size_t len)
 		     &s->err) == 0 &&
 		 hr_field_of(HR_RUNLOOP_WHO, "an update of a command", o, "output",
 		     json_type_string, &text, &s->err) == 0)
-		r = offset >= 0 ? 0
-				: hr_err_set(&s->err, HR_E_PROTO,
-				      HR_RUNLOOP_WHO ": an update of a command begins before it");
+		r = offset >= 0
+			? 0
+			: hr_err_set(&s->err, HR_E_PROTO,
+			      HR_RUNLOOP_WHO ": the offset of an update of a command is negative");
 	if (r == 0) {
 		n = (size_t)json_object_get_string_len(text);
 		/* offsets count sent characters, some of which may now be U+FFFD */
@@ -155,19 +157,21 @@ ended(struct hr_cloud *c, const char *execution, int timer, struct hr_cloud_end 
 }
 
 /* Makes the command line. The API has no fields for directory and variables: cd sets the first, a
- * file the others, because others could read a command line. */
+ * file the others, because others could read a command line. The command removes this file. */
 static int
 command_line(
     struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_buf *b, struct hr_err *err)
 {
 	const char *const *e;
 	const char *eq;
-	char file[100];
+	char name[HR_UUID_TEXT], file[100];
 	struct hr_buf env;
 	int r = 0;
 
 	if (q->env != NULL && *q->env != NULL) {
-		(void)snprintf(file, sizeof(file), ENV_FILE "%s", c->run);
+		if (hr_random_uuid(name, err) < 0)
+			return -1;
+		(void)snprintf(file, sizeof(file), ENV_FILE "%s", name);
 		hr_buf_init(&env, LINE_MAX_LEN);
 		for (e = q->env; *e != NULL; e++) {
 			eq = strchr(*e, '=');
@@ -180,7 +184,7 @@ command_line(
 		r = hr_buf_check(&env, NULL) == 0 ? hr_runloop_put(c, file, env.p, env.len, err)
 						  : hr_err_nomem(err);
 		hr_buf_done(&env);
-		hr_buf_addf(b, "chmod 600 %s; . %s; ", file, file);
+		hr_buf_addf(b, ". %s; rm -f %s; ", file, file);
 	}
 	if (q->cwd != NULL) {
 		hr_buf_adds(b, "cd ");
@@ -240,7 +244,8 @@ follow_all(struct hr_cloud *c, const char *execution, struct stream s[2], int ti
 	}
 	if (done == 0)
 		return hr_err_set(err, HR_E_PROTO,
-		    HR_RUNLOOP_WHO ": the stream of the command is cut again and again");
+		    HR_RUNLOOP_WHO
+		    ": the output of the command was cut too often; the command may still run");
 	/* fetches the rest of a cut stream, now that it is complete */
 	if (done == 1 && (follow(c, &s[0], execution, -1, err) != 0 ||
 			     follow(c, &s[1], execution, -1, err) != 0))

@@ -48,6 +48,7 @@ class StandIn:
         self.dir, self.faults, self.seen, self.lock = directory, [], [], threading.RLock()
         self.boxes, self.numbers, self.started = {}, itertools.count(1), []
         self.edit = lambda r, o: o  # what is said instead of JSON; bytes: as they are
+        self.put = []  # files that were uploaded
         self.unlisted = set()  # those that exist and that lists do not have yet
         # where a sandbox's /openhands is, and what its port 4444 is on this machine; see serving()
         self.openhands = self.port = None
@@ -75,6 +76,9 @@ class StandIn:
 
     def __exit__(self, *unused):
         self.end_programs()
+        for name in self.put:  # a sandbox's end removes its /tmp, which is this machine's here
+            if name.startswith("/tmp/.handrail-") and os.path.exists(name):
+                os.unlink(name)
         self.server.shutdown()
         self.server.server_close()
 
@@ -373,6 +377,7 @@ class E2B(StandIn):
         from .clouds import parts
         for _, name, content in parts(r.headers["content-type"], r.body):
             os.makedirs(os.path.dirname(path or name), exist_ok=True)
+            self.put.append(path or name)
             with open(path or name, "wb") as f:
                 f.write(content)
         return 200, {"Content-Type": "text/plain"}, [{"name": os.path.basename(path), "path": path, "type": "file"}]
@@ -454,6 +459,7 @@ class Daytona(StandIn):
             found = {name: content for name, _, content in parts(r.headers["content-type"], r.body)}
             to = found["files[0].path"].decode()
             os.makedirs(os.path.dirname(to), exist_ok=True)
+            self.put.append(to)
             with open(to, "wb") as f:
                 f.write(found["files[0].file"])
             return 200, {}, {"files": [{"path": to}]}
@@ -529,6 +535,7 @@ class Runloop(StandIn):
             found = {name: content for name, _, content in parts(r.headers["content-type"], r.body)}
             to = found["path"].decode()
             os.makedirs(os.path.dirname(to), exist_ok=True)
+            self.put.append(to)
             with open(to, "wb") as f:
                 f.write(found["file"])
             return 200, {}, {}
