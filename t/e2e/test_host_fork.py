@@ -199,9 +199,9 @@ def refused(h):
 def many(h):
     """Branches with a number, each with files of its own and with the parent's settings; all of them or none."""
     h.ok("secret", "set", "key", input="value-of-the-secret")
-    h.ok("up", "-q", "one", "--network", "egress", "-s",
-         'sandbox.network={"allowOut": ["a.example.com"], "credentials": {"TOKEN": {"secret": "key", "hosts": ["a.example.com"]}}}', "-s", "sandbox.limits.ulimit_nofile=777",
-         "-e", "MINE=own")
+    rules = {"allowOut": ["a.example.com"], "credentials": {"TOKEN": {"secret": "key", "hosts": ["a.example.com"]}}}
+    h.ok("up", "-q", "one", "--network", "egress", "-s", "sandbox.network=" + json.dumps(rules),
+         "-s", "sandbox.limits.ulimit_nofile=777", "-e", "MINE=own")
     h.ok("net", "allow", "-n", "one", "b.example.com")
     h.ok("run", "-n", "one", "echo x >/workspace/f; name=1; echo $TOKEN >~/token")
     h.env["SANDBOX_ENV_OTHER"] = "of the caller now"
