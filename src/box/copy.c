@@ -380,7 +380,7 @@ with_ids(const struct order *o, struct hr_err *err)
 	char text[sizeof(err->msg)];
 	struct box_ids ids;
 	int sync[2], status = -1;
-	ssize_t n = -1;
+	ssize_t n = -1, have = 0;
 	pid_t pid;
 	int r;
 
@@ -396,18 +396,23 @@ with_ids(const struct order *o, struct hr_err *err)
 	}
 	r = pid > 0 ? 0 : hr_err_sys(err, errno, "start a process");
 	hr_fd_close(&sync[1]);
-	if (r == 0 && hr_fd_read(sync[0], text, 1) == 1 && text[0] == 'u')
+	/* any other first byte begins the reason why there is no namespace */
+	if (r == 0 && (have = hr_fd_read(sync[0], text, 1)) == 1 && text[0] == 'u') {
 		r = box_ids_map(&ids, pid, err) == 0 ? hr_fd_write_full(sync[0], "g", 1, err) : -1;
+		have = 0;
+	}
+	have = have > 0 ? have : 0;
 	if (r == 0)
-		n = hr_fd_read_full(sync[0], text, sizeof(text) - 1, NULL);
+		n = hr_fd_read_full(sync[0], text + have, sizeof(text) - 1 - (size_t)have, NULL);
 	hr_fd_close(&sync[0]);
 	if (pid > 0 && hr_spawn_end(pid, &status) < 0)
 		status = -1;
 	if (r < 0 || status == 0)
 		return r;
-	text[n > 0 ? n : 0] = '\0';
+	have += n > 0 ? n : 0;
+	text[have] = '\0';
 	return hr_err_set(
-	    err, HR_E_SYS, "%s", n > 0 ? text : "the process that copied files was killed");
+	    err, HR_E_SYS, "%s", have > 0 ? text : "the process that copied files was killed");
 }
 
 int

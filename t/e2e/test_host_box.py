@@ -411,7 +411,10 @@ def own_root(h):
     h.ok("up", *words)
     equal(h.ok("run", "cut -d: -f1 /etc/passwd | head -1; ls -d /etc/debian_version 2>&1 | grep -o 'No such'; "
                "touch /tmp/x ~/x && echo writable"), "root\nNo such\nwritable\n")
+    equal(json.loads(h.ok("snapshot", "default", "s", "--json"))["root"], root, "also without the setting")
+    h.ok("snapshot", "rm", "s")
     h.ok("down")
+    os.rmdir(h.path("state", "snapshots"))
     equal(sorted(os.listdir(root)), before)
     os.unlink(f.name)
     h.fails(3, "has none of handrail's programs", "up", "-q", *words)

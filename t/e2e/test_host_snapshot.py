@@ -282,7 +282,50 @@ def raced(h):
     equal(texts, {"own"})
 
 
-CASES = [life, layers, lists, kept, paused, ids, killed, full, twenty, raced]
+def stopped(h, *argv):
+    """A command whose launcher copies, and has been stopped; with the launcher's process."""
+    command = h.popen(*argv)
+    pid = copier(command)
+    equal(pid is not None, True, command.args)
+    os.kill(pid, signal.SIGSTOP)
+    return command, pid
+
+
+def waits(h):
+    """What would change a box during its copy waits for the end of that, and says so."""
+    h.ok("up", "-q", "one")
+    h.ok("run", "-n", "one", "mkdir -p ~/many; cd ~/many; for i in {1..600}; do echo $i >$i; done")
+    pauses = h("pause", "one").returncode == 0
+    if pauses:
+        h.ok("resume", "one")
+    command, pid = stopped(h, "snapshot", "one", "s")
+    others = [h.popen("snapshot", "one", "t")] + [h.popen("pause", "one") for _ in range(pauses)]
+    said = [other.stderr.readline() for other in others]
+    os.kill(pid, signal.SIGCONT)
+    for other in [command] + others:
+        other.communicate(timeout=PATIENCE)
+        equal(other.returncode, 0, other.args)
+    equal(["waiting for it" in line for line in said], [True] * len(others), said)
+    if pauses:
+        equal([s["state"] for s in json.loads(h.ok("ps", "--json"))], ["paused"])
+        h.ok("resume", "one")
+    command, pid = stopped(h, "snapshot", "one", "v")
+    box = h.box("one")
+    other = h.popen("down", "one")
+    said = other.stderr.readline()
+    equal(process.has_ended(box["pid"]), False)
+    os.kill(pid, signal.SIGCONT)
+    for done in command, other:
+        done.communicate(timeout=PATIENCE)
+        equal(done.returncode, 0, done.args)
+    equal(("waiting for it" in said, h.left(box), stored(h)), (True, [], ["s", "t", "v"]), said)
+    h.ok("up", "-q", "two", "--from", "v")
+    equal(h.ok("run", "-n", "two", "cat ~/many/* | wc -l"), "600\n")
+    end(h, "two")
+    h.ok("snapshot", "rm", "s", "t", "v")
+
+
+CASES = [life, layers, lists, kept, paused, ids, killed, waits, full, twenty, raced]
 
 
 if __name__ == "__main__":

@@ -47,8 +47,9 @@ forget(struct hr_box *b)
 	free(b->edge);
 	free(b->url);
 	free(b->key);
+	free(b->root);
 	hr_strv_done(&b->groups);
-	b->name = b->side.dir = b->edge = b->url = b->key = NULL;
+	b->name = b->side.dir = b->edge = b->url = b->key = b->root = NULL;
 	b->new_dir = false;
 	b->pid = 0;
 }
@@ -97,18 +98,15 @@ box_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 static int
 remove_directory(const struct hr_box *b, struct hr_err *err)
 {
-	HR_FREE char *storage = NULL;
-	HR_FREE char *old = NULL;
+	HR_FREE char *root = NULL;
 
 	if (b->side.dir == NULL)
 		return 0;
-	storage = hr_sidecar_path(&b->side, "storage");
-	old = hr_sidecar_path(&b->side, HR_BOX_OLD);
-	if (storage == NULL || old == NULL)
-		return hr_err_nomem(err);
-	if (rename(storage, old) != 0 && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
-		return hr_err_sys(err, errno, "remove %s", storage);
-	return hr_box_remove_tree(b->side.dir, err);
+	root = b->root != NULL ? realpath(b->root, NULL) : NULL;
+	if (root == NULL)
+		return remove_inside(b, NULL, err);
+	/* the kernel may allow no box with the programs of this machine */
+	return remove_inside(b, NULL, NULL) == 0 ? 0 : remove_inside(b, root, err);
 }
 
 /* Reads the file in b->side.dir, which is newer than the record if a process was killed while it
@@ -129,9 +127,10 @@ read_process(struct hr_box *b, struct hr_err *err)
 	return e.sys == ENOENT ? 0 : hr_err_pass(err, &e);
 }
 
-/* Ends the processes of the box; its files stay. Fails only if it is not known whether it runs. */
+/* Ends the processes of a box that is held; its files stay. Fails only if it is not known whether
+ * it runs. */
 static int
-end_processes(struct hr_box *b, struct hr_err *err)
+end_held(struct hr_box *b, struct hr_err *err)
 {
 	HR_FREE char *at = b->edge != NULL ? hr_path_join(b->edge, HR_SIDECAR_SOCKET) : NULL;
 
@@ -155,10 +154,13 @@ end_processes(struct hr_box *b, struct hr_err *err)
 	return 0;
 }
 
+/* Ends the box after the copy of its files, which thaws the box and reads what is removed here. */
 static int
 end_it(struct hr_box *b, bool with_files, struct hr_err *err)
 {
-	if (end_processes(b, err) < 0)
+	HR_CLOSE int held = -1;
+
+	if (hr_box_hold(b, &held, err) < 0 || end_held(b, err) < 0)
 		return -1;
 	if (!with_files)
 		return 0;
@@ -203,7 +205,7 @@ box_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 		return hr_err_set(
 		    err, HR_E_DISCONNECTED, "No existing box found for session %s", b->h->sid);
 	/* a recorded box that cannot be used ends; its files stay */
-	if (end_processes(b, err) < 0)
+	if (end_it(b, false, err) < 0)
 		return -1;
 	if (hr_box_make(b, err) != 0) {
 		(void)box_undo(b, NULL);
@@ -237,12 +239,24 @@ box_record(void *self, struct hr_err *err)
 	hr_record_put_text(&text, "dir", b->side.dir);
 	hr_record_put_text(&text, "edge", b->edge);
 	hr_record_put_text(&text, "key", b->key);
+	hr_record_put_text(&text, "root", b->root);
 	hr_record_put_int(&text, "vscode_port", b->ports[HR_BOX_VSCODE]);
 	hr_record_put_int(&text, "app_port_1", b->ports[HR_BOX_APP1]);
 	hr_record_put_int(&text, "app_port_2", b->ports[HR_BOX_APP2]);
 	hr_record_put_int(&text, "pid", b->pid);
 	hr_record_put_int(&text, "started", (long long)b->started);
 	return hr_record_take(&text, err);
+}
+
+/* Freezes or thaws the box when no command copies it, since the end of a copy thaws it. */
+static int
+freeze(const struct hr_box *b, bool frozen, struct hr_err *err)
+{
+	HR_CLOSE int held = -1;
+
+	return hr_box_freezer(b) == NULL        ? 0
+	       : hr_box_hold(b, &held, err) < 0 ? -1
+						: hr_box_freeze(b, frozen, err);
 }
 
 static int
@@ -260,7 +274,8 @@ box_restore(void *self, const char *record, struct hr_err *err)
 	if (hr_text_set(&b->name, hr_json_text_at(o, "name"), err) != 0 ||
 	    hr_text_set(&b->side.dir, hr_json_text_at(o, "dir"), err) != 0 ||
 	    hr_text_set(&b->edge, hr_json_text_at(o, "edge"), err) != 0 ||
-	    hr_text_set(&b->key, hr_json_text_at(o, "key"), err) != 0)
+	    hr_text_set(&b->key, hr_json_text_at(o, "key"), err) != 0 ||
+	    hr_text_set(&b->root, hr_json_text_at(o, "root"), err) != 0)
 		return -1;
 	b->ports[HR_BOX_VSCODE] = (int)hr_json_int_at(o, "vscode_port");
 	b->ports[HR_BOX_APP1] = (int)hr_json_int_at(o, "app_port_1");
@@ -273,7 +288,7 @@ box_restore(void *self, const char *record, struct hr_err *err)
 		    "files, \"handrail down\" removes them",
 		    b->h->sid);
 	/* the caller needs the box running */
-	if ((!b->h->attach && hr_box_freeze(b, false, err) < 0) || hr_box_open_socket(b, err) < 0)
+	if ((!b->h->attach && freeze(b, false, err) < 0) || hr_box_open_socket(b, err) < 0)
 		return -1;
 	/* a box without its broker has no network, and is still of use */
 	if (hr_egress_keep(&b->side, &e) < 0)
@@ -287,7 +302,7 @@ box_adopt(void *self, const char *sid, const char *record, struct hr_err *err)
 	struct hr_box *b = self;
 
 	(void)sid; /* neither the server nor a path depends on the name */
-	if (end_processes(b, err) < 0)
+	if (end_it(b, false, err) < 0)
 		return -1;
 	if (box_restore(b, record, err) == 0)
 		return 0;
@@ -308,7 +323,7 @@ box_state(void *self)
 static int
 box_pause(void *self, struct hr_err *err)
 {
-	int r = hr_box_freeze(self, true, err);
+	int r = freeze(self, true, err);
 
 	return r != 0 ? (r > 0 ? 0 : -1)
 		      : hr_err_set(err, HR_E_UNSUPPORTED,
@@ -326,14 +341,14 @@ box_resume(void *self, struct hr_err *err)
 		return hr_err_set(err, HR_E_DISCONNECTED,
 		    "the box of sandbox \"%s\" has ended; \"handrail up\" starts it again",
 		    b->h->sid);
-	return hr_box_freeze(b, false, err) < 0 ? -1 : 0;
+	return freeze(b, false, err) < 0 ? -1 : 0;
 }
 
 /* Pauses the box; an idle box that cannot be frozen uses nothing either. */
 static int
 box_freeze(void *self, struct hr_err *err)
 {
-	return hr_box_freeze(self, true, err) < 0 ? -1 : 0;
+	return freeze(self, true, err) < 0 ? -1 : 0;
 }
 
 static int

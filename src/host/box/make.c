@@ -370,7 +370,8 @@ hr_box_make(struct hr_box *b, struct hr_err *err)
 	HR_CLOSE int edge = -1;
 	enum hr_box_net net;
 
-	if (hr_box_network(b->h->config, &net, err) < 0 || choose_ports(b, err) < 0 ||
+	if (hr_text_set(&b->root, hr_config_text(b->h->config, "box.root"), err) != 0 ||
+	    hr_box_network(b->h->config, &net, err) < 0 || choose_ports(b, err) < 0 ||
 	    choose_names(b, err) < 0)
 		return -1;
 	b->h->begun(b->h->arg);

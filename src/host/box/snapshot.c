@@ -23,6 +23,7 @@
 #include "base/process/spawn.h"
 #include "base/text/text.h"
 #include "host/box/box_int.h"
+#include "host/common/lock.h"
 #include "host/common/statedir.h"
 #include "host/records/record.h"
 #include "proto/json.h"
@@ -34,7 +35,11 @@
 #define LIST_MAX (16u << 20)
 #define UNFINISHED ".new"
 #define REMOVED ".gone"
-#define LOCK 3 /* the launcher keeps the lock, so that it holds until the files are at rest */
+/* the launcher keeps the locks, so that they hold until the files are at rest */
+#define LOCK 3
+#define HELD 4
+#define QUIET_MS 1000
+#define PATIENCE_MS (5 * 60 * 1000)
 #define SAID_MAX 4096
 #define NUMBER_MAX 10000 /* snapshots of a sandbox whose names the store chooses */
 
@@ -42,13 +47,44 @@
 struct store {
 	char *path;
 	int fd;
+	int held; /* the lock of the box that is copied; -1: none */
 };
 
 static void
 store_close(struct store *s)
 {
+	hr_fd_close(&s->held);
 	hr_fd_close(&s->fd);
 	free(s->path);
+}
+
+/* Waits for flock()'s lock `how` of a directory. `h` reports a wait; NULL: no report. */
+static int
+wait_for(const struct hr_backend_host *h, int fd, int how, const char *path, struct hr_err *err)
+{
+	int sys = hr_lock_in_time(fd, how, QUIET_MS);
+
+	if (sys == EWOULDBLOCK && h != NULL)
+		h->log(h->arg, "Another command copies or removes these files: waiting for it.");
+	if (sys == EWOULDBLOCK)
+		sys = hr_lock_in_time(fd, how, PATIENCE_MS - QUIET_MS);
+	return sys == 0             ? 0
+	       : sys != EWOULDBLOCK ? hr_err_sys(err, sys, "lock %s", path)
+				    : hr_err_set(err, HR_E_BUSY,
+					  "another command has held the lock of %s for %d seconds: "
+					  "wait until it ends, or end it",
+					  path, PATIENCE_MS / 1000);
+}
+
+int
+hr_box_hold(const struct hr_box *b, int *ret_fd, struct hr_err *err)
+{
+	*ret_fd = b->side.dir != NULL ? open(b->side.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (*ret_fd < 0)
+		return b->side.dir == NULL || errno == ENOENT
+			   ? 0
+			   : hr_err_sys(err, errno, "open %s", b->side.dir);
+	return wait_for(b->h, *ret_fd, LOCK_EX, b->side.dir, err);
 }
 
 static int
@@ -76,14 +112,14 @@ run_launcher(int lock, const char *const *argv, bool thaws, struct hr_buf *out, 
 {
 	HR_FREE char *path = hr_box_launcher(err);
 	int back[2], status = -1;
-	struct hr_spawn_fd fds[3] = {[2] = {lock, LOCK}};
+	struct hr_spawn_fd fds[4] = {{s->fd, LOCK}, {0}, {0}, {s->held, HELD}};
 	/* The process that thaws a box outlives this one, and gets no signal of the terminal.
 	 * Others end, so that the next command can remove their files. */
 	struct hr_spawn sp = {.path = path,
 	    .argv = argv,
 	    .umask = -1,
 	    .fds = fds,
-	    .nfds = lock >= 0 ? 3 : 2,
+	    .nfds = s->held >= 0 ? 4 : 3,
 	    .setsid = true,
 	    .pdeathsig = thaws ? 0 : SIGKILL};
 	const char *said;
@@ -147,9 +183,10 @@ remove_leftovers(const struct store *s, struct hr_err *err)
 }
 
 /* Opens the store, whose path has no links then, and waits for its lock. With `change` it is made
- * where it is missing, and leftovers of a killed command are removed. */
+ * where it is missing, and leftovers of a killed command are removed. `h` is as in wait_for(). */
 static int
-store_open(struct store *s, const char *state_dir, bool change, struct hr_err *err)
+store_open(struct store *s, const struct hr_backend_host *h, const char *state_dir, bool change,
+    struct hr_err *err)
 {
 	HR_FREE char *path = state_dir != NULL ? hr_path_join(state_dir, STORE) : NULL;
 
@@ -165,9 +202,8 @@ store_open(struct store *s, const char *state_dir, bool change, struct hr_err *e
 	s->fd = s->path != NULL ? open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (s->fd < 0)
 		return hr_err_sys(err, errno, "open %s", path);
-	while (flock(s->fd, change ? LOCK_EX : LOCK_SH) != 0)
-		if (errno != EINTR)
-			return hr_err_sys(err, errno, "lock %s", path);
+	if (wait_for(h, s->fd, change ? LOCK_EX : LOCK_SH, path, err) < 0)
+		return -1;
 	return change ? remove_leftovers(s, err) : 0;
 }
 
@@ -247,8 +283,8 @@ compose(const struct hr_box *b, const char *tag, bool still, const char *said, c
     struct hr_err *err)
 {
 	HR_PUT struct json_object *size = NULL;
-	HR_PUT struct json_object *o = hr_json_texts(err, "tag", tag, "sandbox", b->h->sid, "root",
-	    hr_config_text(b->h->config, "box.root"), NULL);
+	HR_PUT struct json_object *o =
+	    hr_json_texts(err, "tag", tag, "sandbox", b->h->sid, "root", b->root, NULL);
 
 	if (hr_json_decode(said, strlen(said), &size, NULL) < 0)
 		return hr_err_set(err, HR_E_RUNTIME, "the launcher did not report its copy");
@@ -283,7 +319,7 @@ make(const struct store *s, struct hr_box *b, const char *tag, char **ret_json, 
 	if (mkdir(dir, 0700) != 0 || mkdir(to, 0700) != 0)
 		return hr_err_sys(err, errno, "create %s", to);
 	r = copy(s, from, to, group, &said, err);
-	/* the launcher may have been killed; another command may have paused the box */
+	/* the launcher may have been killed */
 	if (r < 0 && group != NULL)
 		(void)hr_box_freeze(b, false, NULL);
 	if (r < 0)
@@ -299,15 +335,15 @@ make(const struct store *s, struct hr_box *b, const char *tag, char **ret_json, 
 int
 hr_box_snapshot(void *self, const char *tag, char **ret_json, struct hr_err *err)
 {
-	HR_CLEAN(store_close) struct store s = {.fd = -1};
+	HR_CLEAN(store_close) struct store s = {.fd = -1, .held = -1};
 	struct hr_box *b = self;
 	HR_FREE char *name = NULL;
 	int r;
 
 	*ret_json = NULL;
 	if ((tag != NULL && check_tag(tag, err) < 0) ||
-	    store_open(&s, b->h->state_dir, true, err) < 0 ||
-	    choose_tag(&s, b->h->sid, tag, &name, err) < 0)
+	    store_open(&s, b->h, b->h->state_dir, true, err) < 0 ||
+	    choose_tag(&s, b->h->sid, tag, &name, err) < 0 || hr_box_hold(b, &s.held, err) < 0)
 		return -1;
 	r = make(&s, b, name, ret_json, err);
 	if (r < 0) {
@@ -365,7 +401,7 @@ int
 hr_box_fill(struct hr_box *b, struct hr_err *err)
 {
 	const char *tag = hr_config_text(b->h->config, "box.from");
-	HR_CLEAN(store_close) struct store s = {.fd = -1};
+	HR_CLEAN(store_close) struct store s = {.fd = -1, .held = -1};
 	HR_FREE char *storage = hr_sidecar_path(&b->side, STORAGE);
 
 	if (tag == NULL)
@@ -378,7 +414,7 @@ hr_box_fill(struct hr_box *b, struct hr_err *err)
 		b->h->log(b->h->arg, "The sandbox has files of its own: box.from has no effect.");
 		return 0;
 	}
-	if (store_open(&s, b->h->state_dir, false, err) < 0)
+	if (store_open(&s, b->h, b->h->state_dir, false, err) < 0)
 		return s.path == NULL && err != NULL && err->sys == ENOENT ? no_snapshot(tag, err)
 									   : -1;
 	return fill(&s, b, tag, storage, err);
@@ -396,7 +432,7 @@ hr_box_snapshots(const char *state_dir, char **ret_json, struct hr_err *err)
 	HR_FREE char *path = hr_path_join(state_dir, STORE);
 	HR_CLEAN(hr_strv_done) struct hr_strv names = {0};
 	HR_PUT struct json_object *list = json_object_new_array();
-	const struct store s = {.path = path, .fd = -1};
+	const struct store s = {.path = path, .fd = -1, .held = -1};
 	HR_CLOSEDIR DIR *d = NULL;
 	const struct dirent *e;
 	size_t i;
@@ -427,9 +463,9 @@ hr_box_snapshots(const char *state_dir, char **ret_json, struct hr_err *err)
 int
 hr_box_snapshot_remove(const char *state_dir, const char *tag, struct hr_err *err)
 {
-	HR_CLEAN(store_close) struct store s = {.fd = -1};
+	HR_CLEAN(store_close) struct store s = {.fd = -1, .held = -1};
 
-	if (check_tag(tag, err) < 0 || store_open(&s, state_dir, true, err) < 0)
+	if (check_tag(tag, err) < 0 || store_open(&s, NULL, state_dir, true, err) < 0)
 		return -1;
 	if (hr_path_rename_free(s.fd, tag, s.fd, REMOVED) != 0)
 		return errno == ENOENT ? no_snapshot(tag, err)

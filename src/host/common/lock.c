@@ -14,11 +14,11 @@
 #define PAUSE_MS 20
 
 int
-hr_lock_in_time(int fd, int patience_ms)
+hr_lock_in_time(int fd, int how, int patience_ms)
 {
 	int64_t until = hr_now_ms() + patience_ms;
 
-	while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+	while (flock(fd, how | LOCK_NB) != 0) {
 		if (errno != EINTR && (errno != EWOULDBLOCK || hr_now_ms() >= until))
 			return errno;
 		(void)poll(NULL, 0, PAUSE_MS);

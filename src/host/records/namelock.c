@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,7 +30,7 @@ try_lock(struct hr_namelock *l, bool create, const char *sid, struct hr_err *err
 	l->fd = open(l->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT : 0), 0600);
 	if (l->fd < 0)
 		return hr_err_sys(err, errno, "open %s", l->path);
-	sys = hr_lock_in_time(l->fd, PATIENCE_MS);
+	sys = hr_lock_in_time(l->fd, LOCK_EX, PATIENCE_MS);
 	if (fstat(l->fd, &st) != 0)
 		return hr_err_sys(err, errno, "look at %s", l->path);
 	/* a holder removes the file before it releases the lock */

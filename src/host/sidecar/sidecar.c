@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <json-c/json_object.h>
@@ -40,7 +41,7 @@ open_record(const struct hr_sidecars *b, const char *name, bool make, struct hr_
 	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0), 0600);
 	if (fd < 0)
 		return hr_err_sys(err, errno, "open %s", path);
-	sys = hr_lock_in_time(fd, make ? START_PATIENCE_MS : DOWN_PATIENCE_MS);
+	sys = hr_lock_in_time(fd, LOCK_EX, make ? START_PATIENCE_MS : DOWN_PATIENCE_MS);
 	if (sys == EWOULDBLOCK)
 		(void)hr_err_set(err, HR_E_BUSY,
 		    "another process of this account holds the lock of %s: end that process", path);
