@@ -415,6 +415,11 @@ def hostile_bodies():
         equal(s.ask("POST", "/execute", b"\xff\xfe\xff")[0] in (400, 422), True)
         equal(s.ask("POST", "/contexts", b'{"cwd": 1}')[0], 422)
         equal(s.ask("POST", "/execute", {"code": "#" * (17 << 20)})[0], 413)
+        # nginx refuses it by its length, so the program never closes while nginx sends
+        with socket.create_connection(("127.0.0.1", s.port), PATIENCE) as c:
+            c.sendall(b"POST %s/execute HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n"
+                      % (PREFIX.encode(), (16 << 20) + 1))
+            equal(c.makefile("rb").readline().split()[1], b"413")
         equal(s.ask("POST", "/execute", {"code": "1", "language": "../../etc"})[0], 500)
         equal(s.ask("POST", "/execute", {"code": "1", "language": "x\x00y\n'\"" * 1000})[0], 500)
         equal(s.ask("POST", "/execute", {"code": "1", "context_id": "x" * 100000})[0], 404)

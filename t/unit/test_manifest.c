@@ -27,7 +27,7 @@ START_TEST(a_whole_one)
 		  " \"env\": {\"A\": \"1\", \"B_2\": \"\"}, \"provides\": {\"C\": \"=\"},"
 		  " \"pass_env\": [\"TERM\"], \"actions\": [\"do-it\"], \"implied\": true,"
 		  " \"http\": [{\"prefix\": \"/x/\"}, {\"prefix\": \"/y.z\", \"auth\": \"none\"},"
-		  " {\"prefix\": \"/b\", \"auth\": \"bearer\"}]}"),
+		  " {\"body_max\": 9, \"prefix\": \"/b\", \"auth\": \"bearer\"}]}"),
 	    0);
 	ck_assert_str_eq(m.name, "x");
 	ck_assert_str_eq(m.version, "2");
@@ -49,6 +49,8 @@ START_TEST(a_whole_one)
 	ck_assert_int_eq(m.http[0].auth, HR_MANIFEST_SESSION);
 	ck_assert_int_eq(m.http[1].auth, HR_MANIFEST_NONE);
 	ck_assert_int_eq(m.http[2].auth, HR_MANIFEST_BEARER);
+	ck_assert_int_eq(m.http[1].body_max, 0);
+	ck_assert_int_eq(m.http[2].body_max, 9);
 	hr_manifest_done(&m);
 }
 END_TEST
@@ -105,6 +107,10 @@ static const struct {
     {X "\"http\": [{\"prefix\": \"/a\", \"port\": 1}]}", "port: must be a string"},
     {X "\"http\": [{\"prefix\": \"/a\", \"strip\": 1}]}", "strip: must be true or false"},
     {X "\"http\": [{\"prefix\": \"/a\", \"strip\": true}]}", "strip: \"/a\" has nothing below it"},
+    {X "\"http\": [{\"prefix\": \"/a\", \"body_max\": 0}]}",
+	"body_max: must be an integer from 1 to 1099511627776"},
+    {X "\"http\": [{\"prefix\": \"/a\", \"body_max\": \"1\"}]}",
+	"body_max: must be an integer from 1 to 1099511627776"},
     {X "\"start\": \"never\"}", "start: \"never\" is none of first-use, at-start, background"},
     {X "\"connection_token\": 0}", "connection_token: must be true or false"},
 };

@@ -20,6 +20,7 @@
 #define NAME_MAX_LEN 64
 #define READY_TIMEOUT_S 60
 #define READY_TIMEOUT_MAX_S 86400
+#define BODY_MAX (1LL << 40)
 
 static bool
 made_of(const char *text, const char *others)
@@ -237,6 +238,18 @@ take_bool(bool *ret, const char *key, struct json_object *v, struct hr_err *err)
 }
 
 static int
+take_integer(
+    long long *ret, const char *key, struct json_object *v, long long max, struct hr_err *err)
+{
+	if (!json_object_is_type(v, json_type_int) || json_object_get_int64(v) < 1 ||
+	    json_object_get_int64(v) > max)
+		return hr_err_set(
+		    err, HR_E_INVAL, "%s: must be an integer from 1 to %lld", key, max);
+	*ret = json_object_get_int64(v);
+	return 0;
+}
+
+static int
 take_http_entry(struct hr_manifest_http *h, struct json_object *entry, struct hr_err *err)
 {
 	static const char *const words[] = {"session", "bearer", "none"};
@@ -258,6 +271,9 @@ take_http_entry(struct hr_manifest_http *h, struct json_object *entry, struct hr
 	    take_bool(&h->strip, "strip", v, err) < 0)
 		return -1;
 	if (json_object_object_get_ex(entry, "user", &v) && take_bool(&h->user, "user", v, err) < 0)
+		return -1;
+	if (json_object_object_get_ex(entry, "body_max", &v) &&
+	    take_integer(&h->body_max, "body_max", v, BODY_MAX, err) < 0)
 		return -1;
 	if (h->strip && h->prefix[strlen(h->prefix) - 1] != '/')
 		return hr_err_set(
@@ -287,17 +303,6 @@ take_http(struct hr_manifest *m, struct json_object *v, struct hr_err *err)
 		if (take_http_entry(&m->http[i], entry, err) < 0)
 			return -1;
 	}
-	return 0;
-}
-
-static int
-take_seconds(long long *ret, const char *key, struct json_object *v, struct hr_err *err)
-{
-	if (!json_object_is_type(v, json_type_int) || json_object_get_int64(v) < 1 ||
-	    json_object_get_int64(v) > READY_TIMEOUT_MAX_S)
-		return hr_err_set(err, HR_E_INVAL, "%s: must be an integer from 1 to %d", key,
-		    READY_TIMEOUT_MAX_S);
-	*ret = json_object_get_int64(v);
 	return 0;
 }
 
@@ -335,7 +340,7 @@ take_member(struct hr_manifest *m, const char *key, struct json_object *v, struc
 	if (strcmp(key, "on_failure") == 0)
 		return take_choice(&m->disables, key, "abort", "disable", v, err);
 	if (strcmp(key, "ready_timeout") == 0)
-		return take_seconds(&m->ready_timeout_s, key, v, err);
+		return take_integer(&m->ready_timeout_s, key, v, READY_TIMEOUT_MAX_S, err);
 	if (strcmp(key, "connection_token") == 0)
 		return take_bool(&m->token, key, v, err);
 	if (strcmp(key, "outlives") == 0)

@@ -32,6 +32,9 @@ struct hr_manifest_http {
 	char *port;
 	bool strip; /* remove the prefix, which the program learns from X-Forwarded-Prefix */
 	bool user;  /* pass the header Authorization if it names a user (Basic) */
+	/* bytes; 0: the server's limit alone. nginx refuses larger bodies: it would answer 503 if
+	 * the program did so while nginx still sends. */
+	long long body_max;
 };
 
 enum hr_manifest_start {

@@ -260,7 +260,7 @@ values_edge(struct values *v, const struct hr_site *s, const struct hr_settings 
 	if (hr_edge_compose(&v->edge, c, keys, err) < 0)
 		return -1;
 	hr_nginx_plugins(plugins, s->plugins, s->ctx->run.path, hr_buf_str(&v->edge.live_limits),
-	    has_page(s, c));
+	    c->client_max_body_bytes, has_page(s, c));
 	if (part_add(v, "plugins", plugins, s, NULL, err) < 0)
 		return -1;
 	values_add(v, "gate", hr_buf_str(&v->edge.gate), true);

@@ -69,15 +69,14 @@ keep_from_page(struct hr_buf *b, const struct hr_plugin *p, const struct hr_mani
 	hr_buf_adds(b,
 	    "\tadd_header Content-Security-Policy \"sandbox allow-scripts allow-forms allow-popups "
 	    "allow-modals allow-downloads\" always;\n"
-	    "\tproxy_hide_header Service-Worker-Allowed;\n"
-	    "\tproxy_hide_header Clear-Site-Data;\n");
+	    "\tproxy_hide_header Service-Worker-Allowed;\n\tproxy_hide_header Clear-Site-Data;\n");
 }
 
 #define KEYLESS_MAX 256 /* maximum concurrent requests to all plugins without a key */
 
 static void
 one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_http *h,
-    const char *run_dir, const char *limits, bool page)
+    const char *run_dir, const char *limits, long long body_max, bool page)
 {
 	static const char *const uris[] = {"/-/auth", "/-/bearer"};
 	const char *last = strrchr(h->prefix, '/');
@@ -102,6 +101,8 @@ one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manife
 		       "\terror_page 429 = @handrail_too_many;\n"
 		       "\terror_page 500 = @handrail_failed;\n"
 		       "\terror_page 502 503 504 = @handrail_unavailable;\n");
+	if (h->body_max > 0 && (body_max == 0 || h->body_max < body_max))
+		hr_buf_addf(b, "\tclient_max_body_size %lld;\n", h->body_max);
 	if (page && h->auth == HR_MANIFEST_NONE)
 		keep_from_page(b, p, h);
 	pass_to(b, p, h, run_dir);
@@ -110,7 +111,7 @@ one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manife
 
 void
 hr_nginx_plugins(struct hr_buf *b, const struct hr_plugins *ps, const char *run_dir,
-    const char *limits, bool page)
+    const char *limits, long long body_max, bool page)
 {
 	const struct hr_plugin *p;
 	size_t i;
@@ -118,7 +119,7 @@ hr_nginx_plugins(struct hr_buf *b, const struct hr_plugins *ps, const char *run_
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{
 		for (i = 0; i < p->m.nhttp; i++)
-			one_location(b, p, &p->m.http[i], run_dir, limits, page);
+			one_location(b, p, &p->m.http[i], run_dir, limits, body_max, page);
 	}
 }
 
