@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Clients of TLS in a box whose hosts have rules for requests: each accepts the certificate of the box's own authority,
-by the variables and files that the box has (doc/host.md, "The network of a box"). Registries are the test's own."""
+by the variables and files that the box has (doc/host.md, "The network of a box"). All but cargo and apt also send the
+placeholder of a credential, for which the server sees the secret. Registries are the test's own."""
 
 import base64
 import functools
@@ -28,7 +29,11 @@ PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/usr/local/go/bin"
 PYTHON = "/usr/lib/python3/dist-packages/"
 RUST = "/opt/e2e-rust"  # of a toolchain that the test's account has elsewhere
 JAVA = """public class Get { public static void main(String[] a) throws Exception {
-System.out.println(new String(new java.net.URL(a[0]).openStream().readAllBytes())); } }"""
+java.net.URLConnection c = new java.net.URL(a[0]).openConnection();
+c.setRequestProperty("Authorization", a[1]); System.out.println(new String(c.getInputStream().readAllBytes())); } }"""
+VALUE = "the-real-value-of-the-test"
+BEARER, BASIC = "Bearer " + VALUE, "Basic " + base64.b64encode(b"x:" + VALUE.encode()).decode()
+SEEN = {"www": BEARER, "npm": BEARER, "pypi": BASIC, "golang": BASIC, "crates": None, "apt": None}
 HELLO = b"hello of the test\n"
 
 
@@ -90,7 +95,7 @@ def registries(port):
 class Registry(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         host = self.headers["Host"].split(".")[0]
-        self.server.seen.append(host)
+        self.server.seen.append((host, self.headers.get("Authorization")))
         path = self.path if self.path.startswith("/./") or host != "apt" else "/." + self.path
         body = registries(self.server.server_address[1]).get((host, path))
         self.send_response(404 if body is None else 200)
@@ -104,24 +109,28 @@ class Registry(http.server.BaseHTTPRequestHandler):
 
 
 # The rows: name, {program or file: package}, host, script; $AT is the server with its port.
-FETCH = "https://www.example:$AT/hello"
+FETCH = 'https://www.example:$AT/hello "Bearer $API_TOKEN"'
+HEADER = '-%s "Authorization: Bearer $API_TOKEN" https://www.example:$AT/hello'
 APT = ("mkdir -p lists/partial cache/archives/partial; "
        "echo \"deb [trusted=yes] https://apt.example:$AT/ ./\" >sources; "
        "apt-get() { command apt-get -qq -o Dir::Etc::SourceList=$PWD/sources -o Dir::Etc::SourceParts=/dev/null "
        "-o Dir::State::Lists=$PWD/lists -o Dir::Cache=$PWD/cache -o APT::Sandbox::User= "
        "-o Acquire::Languages=none \"$@\"; }; ")
 CLIENTS = [
-    ("curl", {"curl": "curl"}, "www", "curl -sSf %s >got" % FETCH),
-    ("wget", {"wget": "wget"}, "www", "wget -qO got %s" % FETCH),
+    ("curl", {"curl": "curl"}, "www", "curl -sSf %s >got" % HEADER % "H"),
+    ("wget", {"wget": "wget"}, "www", "wget -qO got %s" % HEADER % "-header"),
     ("python urllib", {"/usr/bin/python3": "python3"}, "www",
-     "/usr/bin/python3 -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1]).read().decode())' %s >got"
-     % FETCH),
+     "/usr/bin/python3 -c 'import sys, urllib.request as u; print(u.urlopen(u.Request(sys.argv[1], headers={"
+     "\"Authorization\": sys.argv[2]})).read().decode())' %s >got" % FETCH),
     ("python requests", {PYTHON + "requests": "python3-requests"}, "www",
-     "/usr/bin/python3 -c 'import requests, sys; print(requests.get(sys.argv[1]).text)' %s >got" % FETCH),
+     "/usr/bin/python3 -c 'import requests as r, sys; print(r.get(sys.argv[1], headers={"
+     "\"Authorization\": sys.argv[2]}).text)' %s >got" % FETCH),
     ("python httpx", {PYTHON + "httpx": "python3-httpx"}, "www",
-     "/usr/bin/python3 -c 'import httpx, sys; print(httpx.get(sys.argv[1]).text)' %s >got" % FETCH),
+     "/usr/bin/python3 -c 'import httpx as r, sys; print(r.get(sys.argv[1], headers={"
+     "\"Authorization\": sys.argv[2]}).text)' %s >got" % FETCH),
     ("node fetch", {"node": "nodejs"}, "www",
-     "node -e 'fetch(process.argv[1]).then(r => r.text()).then(t => process.stdout.write(t))' %s >got" % FETCH),
+     "node -e 'fetch(process.argv[1], {headers: {Authorization: process.argv[2]}}).then(r => r.text())"
+     ".then(t => process.stdout.write(t))' %s >got" % FETCH),
     ("java", {"java": "default-jdk-headless", "javac": "default-jdk-headless", "keytool": "default-jdk-headless"},
      "www", "cat >Get.java <<'E'\n%s\nE\nif java Get.java %s >got 2>err; then exit 9; fi; grep -q PKIX err; "
      "keytool -importcert -noprompt -alias handrail -file /etc/ssl/handrail-ca.crt -keystore keys -storepass changeit "
@@ -129,10 +138,11 @@ CLIENTS = [
      "java -Djavax.net.ssl.trustStore=keys -Djavax.net.ssl.trustStorePassword=changeit Get.java %s >got"
      % (JAVA, FETCH, FETCH)),
     ("pip", {"/usr/bin/pip3": "python3-pip"}, "pypi",
-     "/usr/bin/pip3 -q download --no-deps --index-url https://pypi.example:$AT/simple/ e2epkg; "
+     "/usr/bin/pip3 -q download --no-deps --index-url https://x:$API_TOKEN@pypi.example:$AT/simple/ e2epkg; "
      "test -s e2epkg-1.0-py3-none-any.whl", ),
     ("npm", {"npm": "npm"}, "npm",
-     "npm init -y >/dev/null; npm install --no-audit --no-fund --registry https://npm.example:$AT/ e2epkg; "
+     "npm init -y >/dev/null; echo \"//npm.example:$AT/:_authToken=$API_TOKEN\" >.npmrc; "
+     "npm install --no-audit --no-fund --registry https://npm.example:$AT/ e2epkg; "
      "test -s node_modules/e2epkg/package.json"),
     ("cargo", {"cargo": "cargo"}, "crates",
      "mkdir .cargo src; touch src/lib.rs; export CARGO_HOME=$PWD/home; "
@@ -143,7 +153,8 @@ CLIENTS = [
      "ls home/registry/src/*/e2epkg-1.0.0/Cargo.toml"),
     ("go", {"go": "golang-go"}, "golang",
      "printf 'module x\\n' >go.mod; GOFLAGS=-modcacherw GOMODCACHE=$PWD/mod GOTOOLCHAIN=local GOSUMDB=off "
-     "GOPROXY=https://golang.example:$AT go mod download e2e.example/pkg@v1.0.0; ls mod/e2e.example/pkg@v1.0.0/go.mod"),
+     "GOPROXY=https://x:$API_TOKEN@golang.example:$AT go mod download e2e.example/pkg@v1.0.0; "
+     "ls mod/e2e.example/pkg@v1.0.0/go.mod"),
     ("apt", {"apt-get": "apt"}, "apt", APT + "apt-get update; apt-get download e2e-pkg; test -s e2e-pkg_1_all.deb"),
 ]
 
@@ -169,7 +180,7 @@ def client(h, row):
     h.seen.clear()
     done = h("run", "export AT=%d PATH=$PATH:/usr/local/go/bin:%s/bin; cd $(mktemp -d) && (set -e; %s; "
              "if [ -e got ]; then cat got; fi) </dev/null" % (h.port, RUST, script))
-    equal((done.returncode, host in h.seen), (0, True), done.stdout + done.stderr)
+    equal((done.returncode, (host, SEEN[host]) in h.seen), (0, True), (done.stdout + done.stderr, h.seen))
     if host == "www":
         equal(done.stdout.strip(), HELLO.decode().strip())
 
@@ -181,7 +192,9 @@ def clients(h, tap):
     place = toolchain() if h.uid == os.geteuid() else None
     if place:
         h.env["SANDBOX_VOLUMES"] = "%s:%s:ro" % (place, RUST)
-    h.up(h.rules(rules={n + ".example": [{"methods": ["GET", "HEAD"], "ports": [h.port]}] for n in names}))
+    h.ok("secret", "set", "api", input=VALUE)
+    h.up(h.rules(rules={n + ".example": [{"methods": ["GET", "HEAD"], "ports": [h.port]}] for n in names},
+                 credentials={"API_TOKEN": {"secret": "api", "hosts": ["%s.example:%d" % (n, h.port) for n in names]}}))
     for row in CLIENTS:
         if len(sys.argv) < 2 or row[0] in sys.argv[1:]:
             tap.run("%s, %s" % (row[0], "root" if h.uid == 0 else "another account"), client, h, row)
