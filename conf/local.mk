@@ -93,7 +93,7 @@ EXTRA_DIST += %D%/handrail-fleet.nginx %D%/handrail-fleetd.logrotate \
 
 dist_doc_DATA = doc/actions.md doc/actions.svg doc/agents.md doc/architecture.md doc/backends.md doc/choose.md doc/clouds.md doc/console.png doc/e2b.md doc/figures.md doc/files.md doc/fleet.md doc/fleet.openapi.json doc/host.md doc/http.md doc/images.md doc/install.md \
 	doc/isolation.md doc/kubernetes.md \
-	doc/live.md doc/live.openapi.json doc/operators.md doc/page.md doc/page.png doc/processes.svg doc/programs.md doc/recipe-1000.md doc/shell.md doc/terminal.svg doc/troubleshooting.md doc/tutorial.md
+	doc/live.md doc/live.openapi.json doc/openhands.md doc/operators.md doc/page.md doc/page.png doc/processes.svg doc/programs.md doc/recipe-1000.md doc/shell.md doc/terminal.svg doc/troubleshooting.md doc/tutorial.md
 if HOST
 # a back-end to begin with
 examplesdir = $(docdir)/examples

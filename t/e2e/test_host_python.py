@@ -479,6 +479,13 @@ def harbor_images():
             engine.server_close()
 
 
+def openhands():
+    """Without the SDK of OpenHands the module names what to install."""
+    absent = {name: None for name in ("openhands", "openhands.sdk", "openhands.tools")}
+    with mock.patch.dict(sys.modules, absent):
+        raises(ImportError, "pip install openhands-sdk openhands-tools", __import__, "handrail_env.openhands")
+
+
 if __name__ == "__main__":
     sys.exit(run_tests([commands, at_a_fleet, busy, the_first_error_counts, files, variables, sandboxes,
-                        foreign_answers, harbor, harbor_images]))
+                        foreign_answers, harbor, harbor_images, openhands]))

@@ -1,5 +1,6 @@
 """handrail's sandboxes for Python: a client for scripts (Sandbox), an environment of Harbor (Handrail) and, by its
-entry point, a sandbox provider of Inspect AI ("handrail"). The last two are loaded when they are asked for."""
+entry point, a sandbox provider of Inspect AI ("handrail"). The last two are loaded when they are asked for.
+handrail_env.openhands is for agents of OpenHands V1."""
 
 from .client import BusyError, Executed, HandrailError, Sandbox
 

@@ -1,5 +1,6 @@
 """A sandbox of the command `handrail`, for scripts. Each call waits for its answer; threads may call at once."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -96,22 +97,25 @@ class Sandbox:
         self.directory = None  # where relative paths are from
 
     @classmethod
-    def up(cls, runtime=None, name=None, settings=(), env=None, plugins=(), options=(), program=None, own=False):
+    def up(cls, runtime=None, name=None, settings=(), env=None, plugins=(), options=(), program=None, own=False,
+           server=None):
         """Starts one, or finds that of the name. settings: "key=value" of handrail(1); options: further ones of it.
-        own: nobody else knows the name; where the sandbox does not answer it is ended."""
+        server: variables of its server, see handraild(8). own: nobody else knows the name; where the sandbox does
+        not answer it is ended."""
         own, name = own or not name, name or "py-" + uuid.uuid4().hex[:16]
         words = ["up", "-q", "-n", name, *options]
         if runtime:
             words += ["-r", runtime]
         # of the kind local a variable of the sandbox would be a line of its user's own ~/.bashrc
         if (runtime or cls._kind(options, program)) != "local":
-            words += ["-s", "sandbox.runtime_startup_env_vars=" + json.dumps({DOOR: "true"})]
+            words += ["-s", "sandbox.runtime_startup_env_vars=" + json.dumps({DOOR: "true", **(server or {})})]
         for setting in settings:
             words += ["-s", setting]
         for plugin in plugins or ["none"]:
             words += ["-p", plugin]
         # not "-e NAME=VALUE": arguments are for all to see
-        handrail(*words, program=program, env={"SANDBOX_ENV_%s" % n: str(value) for n, value in (env or {}).items()})
+        handrail(*words, program=program, env={**(server or {}), **{"SANDBOX_ENV_%s" % n: str(value)
+                                                                    for n, value in (env or {}).items()}})
         try:
             return cls.attach(name, program)
         except BaseException:
@@ -168,6 +172,11 @@ class Sandbox:
         return self._taken(path, take,
                            *self.ask("POST", path, json.dumps(message), **{"X-Request-ID": uuid.uuid4().hex}))
 
+    def call(self, path, message):
+        """Posts to a path of handrail's own (doc/live.md) and returns the answer."""
+        status, body = self.ask("POST", path, json.dumps(message), **{"X-Request-ID": uuid.uuid4().hex})
+        return self._taken(path, dict, 200 if status == 201 else status, body)
+
     @staticmethod
     def _taken(path, take, status, body):
         """take(answer), where it is one."""
@@ -191,13 +200,8 @@ class Sandbox:
     def run(self, command, timeout=None):
         """In the shell that all share: directory and variables stay. A command that outlives its timeout goes on, with
         exit_code -1; BusyError: the shell still runs such a one, and this command was not run."""
-        action = {"action": "run", "exact": True, "args": {"command": command, "blocking": True}}
-        if timeout is not None:
-            action["timeout"] = timeout
-        return self._post("/execute_action", {"action": action}, self._ran)
-
-    @staticmethod
-    def _ran(o):
+        more = {} if timeout is None else {"timeout": timeout}
+        o = self.act("run", {"command": command, "blocking": True}, exact=True, **more)
         if o["observation"] != "run":
             raise HandrailError(o["content"])
         at = o["extras"]["metadata"]
@@ -205,6 +209,23 @@ class Sandbox:
             raise BusyError("not run: the shell is busy with another command; wait for its end, or interrupt it by "
                             '"handrail run -i C-c"')
         return Ran(at["exit_code"], o["content"].removesuffix("\n"), at["working_dir"])
+
+    def act(self, name, args, session=None, **more):
+        """Performs an action (doc/actions.md), in the shell `session` if it is named, and returns the observation."""
+        path = "/handrail/v1/run?session=" + session if session else "/execute_action"
+        return self._post(path, {"action": dict(more, action=name, args=args)}, self._observation)
+
+    @staticmethod
+    def _observation(o):
+        """Returns an observation whose members have their types, and raises TypeError or KeyError otherwise."""
+        if o["observation"] == "run":
+            at = o["extras"]["metadata"]
+            whole = isinstance(at["exit_code"], int) and isinstance(at["working_dir"], (str, type(None)))
+        else:
+            whole = isinstance(o["extras"], dict)
+        if not whole or not isinstance(o["content"], str):
+            raise TypeError
+        return o
 
     def execute(self, words, input=None, cwd=None, env=None, user=None, timeout=None):
         """A program beside all shells, with its two streams apart. TimeoutError: it was ended after so many seconds."""
@@ -216,19 +237,24 @@ class Sandbox:
             words = ["/usr/sbin/runuser", "-u", str(user), "--", *words]
         if input is not None:
             files.append(("0", input))
-        names = ["/tmp/handrail-input-" + uuid.uuid4().hex for _ in files]
         if not files:
             return self._execute(words, cwd, timeout)
-        fine = False
+        with self.inputs(*(data for _, data in files)) as names:
+            for name, (number, _) in zip(names, files):
+                words = ["/bin/sh", "-c", 'exec %s<"$0"; exec "$@"' % number, name, *words]
+            return self._execute(words, cwd, timeout)
+
+    @contextlib.contextmanager
+    def inputs(self, *contents):
+        """The names of files with these contents, which nobody else can read and which are removed at the end."""
+        names, fine = ["/tmp/handrail-input-" + uuid.uuid4().hex for _ in contents], False
         try:
             # nobody else's to read: a file that is there keeps its mode
             self._execute(["/bin/sh", "-c", 'umask 077; for f; do : >"$f"; done', "sh", *names], None, None)
-            for name, (number, data) in zip(names, files):
+            for name, data in zip(names, contents):
                 self.write(name, data)
-                words = ["/bin/sh", "-c", 'exec %s<"$0"; exec "$@"' % number, name, *words]
-            done = self._execute(words, cwd, timeout)
+            yield names
             fine = True
-            return done
         finally:
             _afterwards(fine, self._execute, ["/bin/rm", "-f", "--", *names], None, None)
 
