@@ -180,7 +180,7 @@ class Sandbox:
     @staticmethod
     def _taken(path, take, status, body):
         """take(answer), where it is one."""
-        if status == 404:
+        if status == 404 and path.startswith("/swerex/"):
             raise HandrailError("the sandbox has no %s: its server must be started with %s=true. A fleet of the kind "
                                 "local, and a pool of any fleet, give the variables of a start to shells alone, so the "
                                 'operator of the fleet sets this one: see doc/agents.md, "From Python"' % (path, DOOR))
