@@ -33,7 +33,7 @@ struct hr_box {
 	char *edge; /* the caller's name of HR_SIDECAR_EDGE, below side.dir */
 	char *key;
 	char *root; /* box.root of the first box; NULL: the host's programs */
-	pid_t pid; /* 0: none */
+	pid_t pid;  /* 0: none */
 	unsigned long long started;
 	/* the copied storage of a new branch, and its parent's directory; borrowed; NULL: the box
 	 * is no branch */
@@ -82,8 +82,8 @@ int hr_box_freeze(const struct hr_box *b, bool frozen, struct hr_err *err);
 /* Returns that control group, or NULL if there is none. */
 const char *hr_box_freezer(const struct hr_box *b);
 bool hr_box_is_frozen(const struct hr_box *b);
-/* Waits until no other process copies or ends the box, and excludes that until *ret_fd is closed: -1
- * if the box has no directory. Returns 0, or -1 with *err set. */
+/* Waits until no other process copies or ends the box, and excludes that until *ret_fd is closed:
+ * -1 if the box has no directory. Returns 0, or -1 with *err set. */
 int hr_box_hold(const struct hr_box *b, int *ret_fd, struct hr_err *err);
 /* Removes the control groups of a box that has ended. */
 void hr_box_remove_groups(struct hr_box *b);
