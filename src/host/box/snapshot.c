@@ -41,13 +41,13 @@
 #define QUIET_MS 1000
 #define PATIENCE_MS (5 * 60 * 1000)
 #define SAID_MAX 4096
+#define REMOVALS 5       /* tries to remove a tree */
 #define NUMBER_MAX 10000 /* snapshots of a sandbox whose names the store chooses */
 
 /* An open store: its directory is locked until it is closed. */
 struct store {
 	char *path;
-	int fd;
-	int held; /* the lock of the box that is copied; -1: none */
+	int locks[HR_BOX_LOCKS]; /* the store's, and that of the box that is copied; -1: none */
 };
 
 static void
@@ -154,16 +154,16 @@ remove_tree(int lock, const char *path, struct hr_err *err)
 {
 	const char *const argv[] = {"handrail-box", "--remove", path, NULL};
 	HR_BUF(out, SAID_MAX);
+	int i, r = -1;
 
-	if (access(path, F_OK) != 0 || hr_path_remove(path, NULL) == 0)
-		return 0;
-	return run_launcher(lock, argv, false, &out, err);
-}
-
-int
-hr_box_remove_tree(const char *path, struct hr_err *err)
-{
-	return remove_tree(-1, path, err);
+	/* the first process of a box whose launcher was killed can make files until it ends */
+	for (i = 0; r < 0 && i < REMOVALS; i++) {
+		if (access(path, F_OK) != 0 || hr_path_remove(path, NULL) == 0)
+			return 0;
+		hr_buf_reset(&out);
+		r = run_launcher(locks, argv, false, &out, err);
+	}
+	return r;
 }
 
 static int

@@ -29,6 +29,7 @@
 
 #define RECORD ".json"
 #define LOCK ".lock"
+#define UNFINISHED RECORD HR_PATH_UNFINISHED
 #define RECORD_MAX (1u << 20)
 #define NAME_ROOM 32
 
@@ -363,7 +364,7 @@ end_begun(const char *dir, const char *file, void *arg, struct hr_err *err)
 }
 
 /* Removes the files of starts that were killed before their records had their names. Nobody else
- * would find them, as their names are random. The caller has the lock of the pool. */
+ * would find them, as the names of the sandboxes are random. */
 static void
 remove_starts(const char *where)
 {
@@ -371,9 +372,14 @@ remove_starts(const char *where)
 	struct dirent *e;
 
 	while (dir != NULL && (e = hr_dir_next(dir)) != NULL) {
-		size_t n = strlen(e->d_name), s = strlen(LOCK);
+		size_t n = strlen(e->d_name), s = strlen(LOCK), u = strlen(UNFINISHED);
 		HR_FREE char *record = NULL;
 
+		if (n > u && strcmp(e->d_name + n - u, UNFINISHED) == 0) {
+			e->d_name[n - u] = '\0';
+			hr_record_clean(where, e->d_name);
+			continue;
+		}
 		if (*e->d_name != '.' || n <= s || strcmp(e->d_name + n - s, LOCK) != 0)
 			continue;
 		e->d_name[n - s] = '\0';
