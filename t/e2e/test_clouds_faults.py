@@ -182,7 +182,8 @@ def ended_key(kind):
             said = done.stdout + done.stderr
             if argv[0] == "run" and done.returncode == 0:
                 continue  # E2B's daemon and Modal's router have a token of their own
-            equal((done.returncode != 0, "still good" in said, KEY in said), (True, True, False),
+            advice = "check MODAL_TOKEN_ID" if h.kind == "modal" else "check that its API key is valid"
+            equal((done.returncode != 0, advice in said, KEY in said), (True, True, False),
                   "%s: %s" % (argv, said))
         equal(len(h.boxes()), 1, "it is there, and no second one is made")
         h.at.key = KEY

@@ -96,7 +96,7 @@ def errors():
         write(h.work, "alone", text="x")
         h.fails(1, "the path is not in a git repository", "repo", "diff", "alone")
         h.fails(3, "No such file or directory", "repo", "diff", "it's/missing")
-        h.fails(1, "the file's name is empty", "repo", "diff", "")
+        h.fails(1, "the name of the file must not be empty", "repo", "diff", "")
         h.fails(3, "missing: No such file or directory", "repo", "changes", "missing")
         equal((h.ok("repo", "changes", "--json", "."), h.ok("repo", "changes", "/")),
               (h.ok("repo", "changes", "-j"), ""), "no repository")

@@ -147,7 +147,7 @@ def ended_in_a_command():
 # what is wrong with one line is t/unit/test_program.c's
 WRONG = (
     ("create", "garbage", "back-end play: the program: its answer is not JSON"),
-    ("create", '{"id":99,"ok":{}}', "its answer is to request 99"),
+    ("create", '{"id":99,"ok":{}}', "the program answered request 99, but request "),
     ("create", '{"id":ID,"ok":{}}', 'back-end play: the program: the answer to "create" has no "id"'),
     ("create", '{"id":ID,"out":"eA=="}', 'has an unexpected event'),
     ("exec", '{"id":ID,"data":"eA=="}', 'has invalid output'),

@@ -292,7 +292,7 @@ START_TEST(exec_leaves_something)
 	ck_assert_int_gt(pid, 1);
 	ck_assert_int_eq(kill(pid, SIGKILL), 0); /* it is left alone */
 	ck_assert_int_eq(hr_execcred_run(floods, "/", &env, &b, &err), -1);
-	ck_assert_ptr_nonnull(strstr(err.msg, "it prints too much"));
+	ck_assert_ptr_nonnull(strstr(err.msg, "its output is too long"));
 	ck_assert_int_eq(poll(&gone, 1, 30000), 1);
 	ck_assert_int_ne(gone.revents & POLLHUP, 0);
 	(void)close(gone.fd);

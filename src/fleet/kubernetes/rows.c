@@ -231,7 +231,7 @@ change(struct hr_kube_store *s, const char *id, const char *owner, change_fn *fn
 	}
 	if (r == 0)
 		return hr_err_set(err, HR_E_BUSY,
-		    "the fleet's store: sandbox %s is changed by others all the time", id);
+		    "the fleet's store: other writers kept changing sandbox %s: try again", id);
 	return r < 0 ? -1 : 0;
 }
 

@@ -35,7 +35,7 @@ int
 hr_kube_store_away(const struct hr_kube_store *s, struct hr_err *err)
 {
 	return s->away_ms != 0 && hr_now_ms() - s->away_ms < AWAY_MS
-		   ? hr_err_set(err, HR_E_UNAVAILABLE, "the API server %s did not answer just now",
+		   ? hr_err_set(err, HR_E_UNAVAILABLE, "the API server %s does not answer",
 			 s->kube.login.server)
 		   : 0;
 }

@@ -196,7 +196,7 @@ place(const struct local *l, struct hr_sandbox *s, struct hr_fleet_row *row, str
 			return -1;
 	} else if (url == NULL || strncmp(url, "http://", 7) != 0 ||
 		   strlen(url + 7) >= sizeof(row->at) || strchr(url + 7, '/') != NULL) {
-		return hr_err_set(err, HR_E_RUNTIME, "a sandbox without an address");
+		return hr_err_set(err, HR_E_RUNTIME, "the new sandbox reported no address");
 	} else {
 		(void)snprintf(row->at, sizeof(row->at), "%s", url + 7);
 	}

@@ -24,15 +24,15 @@ hr_api_url(const char *who, const char *base, struct hr_err *err)
 {
 	if (strncmp(base, "https://", 8) != 0 && strncmp(base, "http://", 7) != 0)
 		return hr_err_set(err, HR_E_INVAL,
-		    "%s: its address begins with https:// (or http://), not as \"%.200s\"", who,
-		    base);
+		    "%s: its address must begin with https:// or http://, not: %.200s", who, base);
 	if (strncmp(base, "http://", 7) == 0 && !hr_text_is_here(base + 7))
 		return hr_err_set(err, HR_E_INVAL,
 		    "%s: http:// is for this machine only; a key needs https", who);
 	/* the part before an @ is not the host */
 	if (strchr(base, '@') != NULL)
-		return hr_err_set(
-		    err, HR_E_INVAL, "%s: its address has an \"@\": a key is sent apart", who);
+		return hr_err_set(err, HR_E_INVAL,
+		    "%s: its address must have no user or password: remove all before the \"@\"",
+		    who);
 	return 0;
 }
 
@@ -259,7 +259,7 @@ explain(const struct hr_api *api, struct hr_api_answer *a, struct hr_err *err)
 	    : status == 408 || status == 504 ? HR_E_TIMEOUT
 	    : status == 429 || status == 503 ? HR_E_UNAVAILABLE
 					     : HR_E_HTTP_STATUS,
-	    "%s: %s%s", api->who, text, status == 401 ? "; is its key still good?" : "");
+	    "%s: %s%s", api->who, text, status == 401 ? "; check that its API key is valid" : "");
 	err->status = status;
 	return -1;
 }

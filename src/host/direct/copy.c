@@ -208,7 +208,8 @@ hr_direct_copy_to(void *self, const char *from, const char *to, bool recursive, 
 		return hr_err_set(
 		    err, HR_E_NOTFOUND, "Source path '%s' is not a valid file or directory.", from);
 	if (*to == '\0')
-		return hr_err_set(err, HR_E_INVAL, "the place to copy to has no name");
+		return hr_err_set(
+		    err, HR_E_INVAL, "the target of the copy must name a file or directory");
 	place = hr_direct_path(self, to, err);
 	if (place == NULL)
 		return -1;

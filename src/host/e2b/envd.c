@@ -101,7 +101,8 @@ hr_e2b_explain(struct hr_cloud *c, const struct hr_api_answer *a, struct hr_err 
 	if (a->status == 502 && err != NULL && hr_json_at(a->json, "sandboxId") != NULL)
 		return hr_json_at(a->json, "port") != NULL
 			   ? hr_err_set(err, HR_E_UNAVAILABLE,
-				 "E2B: nothing listens at that port of the sandbox %s", c->id)
+				 "E2B: no program listens at the requested port of the sandbox %s",
+				 c->id)
 			   : hr_err_set(err, HR_E_DISCONNECTED,
 				 "E2B: the sandbox %s is gone or paused: its time may be over",
 				 c->id);

@@ -139,7 +139,8 @@ e2b_stats(struct hr_cloud *c, char **ret_json, struct hr_err *err)
 	if (hr_e2b_metrics(c, c->id, &list, err) != 0)
 		return -1;
 	if (hr_json_count(list) == 0)
-		r = hr_err_set(err, HR_E_NOT_READY, "E2B has no figures of it yet");
+		r = hr_err_set(
+		    err, HR_E_NOT_READY, "E2B has no figures of the sandbox yet: try again");
 	for (i = 0; r == 0 && i < 3; i++)
 		r = hr_field_number("E2B", "its figures",
 		    hr_json_entry(list, hr_json_count(list) - 1), names[i], &v[i], err);

@@ -63,7 +63,8 @@ check_out(struct clone *c, const char *branch, bool strict, struct hr_err *err)
 	HR_BUF(b, TEXT_MAX);
 
 	if (hr_random(raw, sizeof(raw), NULL) < 0)
-		return hr_err_set(err, HR_E_SYS, "no random bytes");
+		return hr_err_set(
+		    err, HR_E_SYS, "the system gave no random bytes for the branch's name");
 	hr_buf_addf(&b, "cd %s && git checkout ", c->path.p);
 	if (branch != NULL) {
 		hr_shell_quote(&b, branch, strlen(branch));

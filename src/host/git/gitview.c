@@ -279,7 +279,7 @@ hr_sandbox_git_diff(struct hr_sandbox *s, const char *file, char **ret_json, str
 	HR_PUT struct json_object *o = NULL;
 
 	if (*file == '\0')
-		return hr_err_set(err, HR_E_INVAL, "the file's name is empty");
+		return hr_err_set(err, HR_E_INVAL, "the name of the file must not be empty");
 	o = ask(&v, err);
 	return o != NULL && (*ret_json = hr_json_string(o, OUTPUT_MAX, err)) != NULL ? 0 : -1;
 }

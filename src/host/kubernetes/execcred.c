@@ -52,7 +52,7 @@ drain(int fd, int end_fd, struct hr_buf *out, struct hr_err *err)
 			return hr_err_sys(err, errno, "read its output");
 		hr_buf_add(out, piece, (size_t)n);
 		if (hr_buf_check(out, NULL) != 0)
-			return hr_err_set(err, HR_E_INVAL, "it prints too much");
+			return hr_err_set(err, HR_E_INVAL, "its output is too long");
 	}
 }
 
@@ -80,7 +80,8 @@ hr_execcred_run(struct json_object *exec, const char *dir, const struct hr_strv 
 	size_t i;
 
 	if (*command == '\0')
-		return hr_err_set(err, HR_E_INVAL, "exec without a command");
+		return hr_err_set(
+		    err, HR_E_INVAL, "\"exec\" of the kubeconfig must have a \"command\"");
 	path = program(command, dir);
 	hr_strv_add(&argv, command);
 	for (i = 0; i < hr_json_count(args); i++)

@@ -127,7 +127,7 @@ hr_kube_login_merge(
 	if (hr_yaml_read(p, len, &o, err) != 0)
 		return -1;
 	if (o != NULL && !json_object_is_type(o, json_type_object))
-		return hr_err_set(err, HR_E_INVAL, "a kubeconfig is a map");
+		return hr_err_set(err, HR_E_INVAL, "the kubeconfig must be a map of YAML");
 	if (*merged == NULL)
 		*merged = json_object_new_object();
 	bad = *merged == NULL;

@@ -130,14 +130,17 @@ hr_kube_status_error(const struct hr_kube_status *s, struct hr_err *err)
 	case 409:
 		(void)hr_err_set(err, HR_E_RUNTIME, "another client changed it first: %s", m);
 		break;
-	case 410: (void)hr_err_set(err, HR_E_NOT_READY, "that is too long ago: %s", m); break;
+	case 410:
+		(void)hr_err_set(err, HR_E_NOT_READY,
+		    "the API server no longer keeps the requested version: %s", m);
+		break;
 	case 400:
 	case 422:
 		(void)hr_err_set(err, HR_E_INVAL, "the API server does not take it: %s", m);
 		break;
 	case 429:
-		(void)hr_err_set(
-		    err, HR_E_UNAVAILABLE, "the API server has too much to do (429): %s", m);
+		(void)hr_err_set(err, HR_E_UNAVAILABLE,
+		    "the API server refuses requests for now (429), try again later: %s", m);
 		break;
 	default:
 		(void)hr_err_set(err, s->code >= 500 ? HR_E_UNAVAILABLE : HR_E_RUNTIME,

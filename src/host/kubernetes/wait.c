@@ -497,7 +497,7 @@ hr_kubernetes_wait_gone(
 	r = hr_kube_watch(&d->kube, path, selector, on_leaving, &l, err);
 	if (r < 0 && until_over(&until))
 		(void)hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
-		    "the %s %s does not go away: something still holds it",
+		    "the %s %s is still being deleted: check its finalizers",
 		    hr_kubernetes_kind(what), strrchr(one, '/') + 1);
 	hr_kube_give_up(&d->kube, -1);
 	return r < 0 ? -1 : 0;

@@ -201,8 +201,8 @@ explain(const struct turn *t, struct hr_err *err)
 	    hr_buf_str(&b));
 	if (t->status == HR_GRPC_UNAUTHENTICATED)
 		(void)hr_err_set(err, HR_E_PERMISSION,
-		    "%s: %s: UNAUTHENTICATED%s%.300s; are its tokens still good?", t->g->who,
-		    strrchr(t->c->path, '/') + 1, b.len > 0 ? ": " : "", hr_buf_str(&b));
+		    "%s: %s: UNAUTHENTICATED%s%.300s; check MODAL_TOKEN_ID and MODAL_TOKEN_SECRET",
+		    t->g->who, strrchr(t->c->path, '/') + 1, b.len > 0 ? ": " : "", hr_buf_str(&b));
 	return -1;
 }
 

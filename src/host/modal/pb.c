@@ -94,8 +94,8 @@ hr_pb_read(const char *who, const char *subject, const ProtobufCMessageDescripto
 	ProtobufCMessage *m;
 
 	if (name != NULL)
-		(void)hr_err_set(err, HR_E_PROTO, "%s: \"%s\" of %s is of the wrong type, or cut",
-		    who, name, subject);
+		(void)hr_err_set(err, HR_E_PROTO,
+		    "%s: \"%s\" of %s has the wrong type or is incomplete", who, name, subject);
 	else if (!whole)
 		(void)hr_err_set(err, HR_E_PROTO, "%s: %s is no protobuf message", who, subject);
 	if (name != NULL || !whole)

@@ -148,8 +148,8 @@ hr_program_read(const char *line, size_t len, const char *const *secrets,
 	*ret = (struct hr_program_answer){0};
 	hr_buf_init(&ret->data, HR_PROGRAM_LINE_MAX);
 	if (len > HR_PROGRAM_LINE_MAX)
-		return hr_err_set(err, HR_E_TOOLARGE, WHO ": a line of its has more than %u bytes",
-		    HR_PROGRAM_LINE_MAX);
+		return hr_err_set(err, HR_E_TOOLARGE,
+		    WHO ": a line of its output has more than %u bytes", HR_PROGRAM_LINE_MAX);
 	if (hr_json_decode_foreign(line, len, &o, NULL) < 0)
 		return hr_err_set(err, HR_E_PROTO, WHO ": its answer is not JSON");
 	if (json_object_is_type(o, json_type_object))

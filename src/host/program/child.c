@@ -280,7 +280,8 @@ static int
 take(struct asked *a, const struct hr_program_answer *said, struct hr_err *err)
 {
 	if (said->id != a->c->id)
-		return hr_err_set(err, HR_E_PROTO, "its answer is to request %lld instead of %lld",
+		return hr_err_set(err, HR_E_PROTO,
+		    "the program answered request %lld, but request %lld was sent",
 		    (long long)said->id, (long long)a->c->id);
 	switch (said->kind) {
 	case HR_PROGRAM_OK: a->ret->ok = json_object_get(said->body); return 1;

@@ -309,7 +309,10 @@ hr_remote_build(struct hr_remote *remote, const struct hr_build_options *o, stru
 	    hr_config_bool(c, "core.enable_browser"), true, &b.tags, &e);
 	if (r == 0) {
 		made = mkdtemp(b.folder) != NULL;
-		r = made ? run_plan(&b, base, &e) : hr_err_set(&e, HR_E_SYS, "no room in /tmp");
+		r = made ? run_plan(&b, base, &e)
+			 : hr_err_set(&e, HR_E_SYS,
+			       "no folder for the build could be made in /tmp: check its space and "
+			       "mode");
 	}
 	if (made && hr_path_remove(b.folder, NULL) != 0)
 		remote->h->log(remote->h->arg, "a build folder in /tmp could not be removed");
