@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/plain.h"
 
+#define MOVED_MAX 10000 /* directories that a removal moves to its top */
 #define TEMPORARY_TRIES 8
 
 char *
@@ -244,34 +245,49 @@ hr_path_write(const char *path, const void *p, size_t len, mode_t mode, struct h
 	return hr_path_write_for(path, p, len, mode, HR_PATH_OWN, err);
 }
 
-/* Makes the temporary file of a path, with a lock, and sets its name in `tmp`. An existing one
- * without a lock is that of a killed writer. A second writer beside a living one gets a name of its
- * own. */
+/* Returns true if this process has the lock of the file of that name: it alone may rename or remove
+ * the file. */
+static bool
+lock_temporary(int fd, const char *name)
+{
+	struct stat own, named;
+
+	return flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &own) == 0 &&
+	       lstat(name, &named) == 0 && own.st_ino == named.st_ino && own.st_dev == named.st_dev;
+}
+
+bool
+hr_path_clean(const char *path)
+{
+	HR_BUF(tmp, strlen(path) + sizeof(HR_PATH_UNFINISHED));
+	HR_CLOSE int fd = -1;
+
+	hr_buf_addf(&tmp, "%s" HR_PATH_UNFINISHED, path);
+	if (hr_buf_check(&tmp, NULL) < 0)
+		return false;
+	fd = open(tmp.p, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT;
+	return lock_temporary(fd, tmp.p) && unlink(tmp.p) == 0;
+}
+
+/* Makes the temporary file of a path, with a lock, and sets its name in `tmp`. A second writer
+ * beside a living one gets a name of its own. */
 static int
 open_temporary(const char *path, struct hr_buf *tmp)
 {
-	struct stat own, named;
-	bool made, same;
 	int fd, i;
 
 	hr_buf_addf(tmp, "%s" HR_PATH_UNFINISHED, path);
 	for (i = 0; i < TEMPORARY_TRIES && hr_buf_check(tmp, NULL) == 0; i++) {
 		fd = open(tmp->p, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-		made = fd >= 0;
-		if (!made && errno == EEXIST)
-			fd = open(tmp->p, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0) {
-			hr_fd_close(&fd);
-			break;
-		}
-		/* only the owner of the lock renames or removes the file */
-		same = fstat(fd, &own) == 0 && lstat(tmp->p, &named) == 0 &&
-		       own.st_ino == named.st_ino && own.st_dev == named.st_dev;
-		if (same && made)
+		if (fd >= 0 && lock_temporary(fd, tmp->p))
 			return fd;
-		if (same)
-			(void)unlink(tmp->p);
-		hr_fd_close(&fd);
+		/* another writer has taken the new file for that of a killed one */
+		if (fd >= 0)
+			hr_fd_close(&fd);
+		else if (errno != EEXIST || !hr_path_clean(path))
+			break;
 	}
 	hr_buf_reset(tmp);
 	hr_buf_addf(tmp, "%s.XXXXXX", path);

@@ -204,6 +204,27 @@ START_TEST(remove_takes_links_not_their_targets)
 }
 END_TEST
 
+START_TEST(remove_takes_trees_of_any_depth)
+{
+	int above, at = open(in_top(""), O_RDONLY | O_DIRECTORY), i;
+	struct stat st;
+
+	for (i = 0; i < 3 * HR_PATH_DEPTH; i++) {
+		ck_assert_int_eq(mkdirat(at, "d", 0755), 0);
+		above = at;
+		at = openat(above, "d", O_RDONLY | O_DIRECTORY);
+		(void)close(above);
+		if (i == 0) /* the name is taken */
+			ck_assert_int_eq(mkdirat(at, ".removed-1", 0755), 0);
+		ck_assert_int_ge(at, 0);
+	}
+	ck_assert_int_eq(mknodat(at, "f", S_IFREG | 0600, 0), 0);
+	(void)close(at);
+	ck_assert_int_eq(hr_path_remove(in_top("d"), NULL), 0);
+	ck_assert_int_ne(lstat(in_top("d"), &st), 0);
+}
+END_TEST
+
 /* The next writer of a path replaces what a killed one has left, and so does its removal. */
 START_TEST(killed_writers_leave_nothing_for_long)
 {
@@ -221,6 +242,10 @@ START_TEST(killed_writers_leave_nothing_for_long)
 	(void)interrupted(path, "two", SIGKILL);
 	assert_holds(path, "one");
 	ck_assert_int_eq(entries(), 2);
+	ck_assert(hr_path_clean(path));
+	ck_assert_int_eq(entries(), 1);
+	ck_assert(hr_path_clean(path)); /* nothing is left */
+	(void)interrupted(path, "two", SIGKILL);
 	ck_assert_int_eq(hr_path_unlink(path), 0);
 	ck_assert_int_eq(entries(), 0);
 	(void)interrupted(path, "three", SIGKILL);
@@ -444,6 +469,7 @@ main(void)
 	tcase_add_test(tc, write_replaces_whole_and_sets_the_mode);
 	tcase_add_test(tc, read_stops_at_the_cap);
 	tcase_add_test(tc, remove_takes_links_not_their_targets);
+	tcase_add_test(tc, remove_takes_trees_of_any_depth);
 	tcase_add_test(tc, killed_writers_leave_nothing_for_long);
 	tcase_add_test(tc, writers_beside_each_other);
 	tcase_add_test(tc, a_temporary_name_that_is_taken);

@@ -98,15 +98,18 @@ box_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 static int
 remove_directory(const struct hr_box *b, struct hr_err *err)
 {
-	HR_FREE char *root = NULL;
+	HR_FREE char *storage = NULL;
+	HR_FREE char *old = NULL;
 
 	if (b->side.dir == NULL)
 		return 0;
-	root = b->root != NULL ? realpath(b->root, NULL) : NULL;
-	if (root == NULL)
-		return remove_inside(b, NULL, err);
-	/* the kernel may allow no box with the programs of this machine */
-	return remove_inside(b, NULL, NULL) == 0 ? 0 : remove_inside(b, root, err);
+	storage = hr_sidecar_path(&b->side, "storage");
+	old = hr_sidecar_path(&b->side, HR_BOX_OLD);
+	if (storage == NULL || old == NULL)
+		return hr_err_nomem(err);
+	if (rename(storage, old) != 0 && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
+		return hr_err_sys(err, errno, "remove %s", storage);
+	return hr_box_remove_tree(NULL, b->side.dir, err);
 }
 
 /* Reads the file in b->side.dir, which is newer than the record if a process was killed while it

@@ -60,9 +60,6 @@ int hr_box_open_socket(struct hr_box *b, struct hr_err *err);
 /* Lets the launcher check the document o. Appends its output to *out. Returns 0, or -1 with the
  * launcher's reason in *err. */
 int hr_box_check(struct json_object *o, struct hr_buf *out, struct hr_err *err);
-/* Removes a directory of files of the box's accounts, which may be missing. An ordinary user cannot
- * remove files of subordinate ids, but the launcher can. Returns 0, or -1 with *err set. */
-int hr_box_remove_tree(const char *path, struct hr_err *err);
 /* Returns the path of the launcher, which the caller frees, or NULL with *err set if there is
  * none. */
 char *hr_box_launcher(struct hr_err *err);
@@ -91,12 +88,15 @@ void hr_box_remove_groups(struct hr_box *b);
 /* Fills the storage of a new box with the files of the snapshot box.from, if that is set. Returns
  * 0, or -1 with *err set. */
 int hr_box_fill(struct hr_box *b, struct hr_err *err);
-/* Copies a storage without the server's journal, while the group is frozen (NULL: none is). The
- * launcher keeps `lock` until it has ended. Appends its line to *out. */
-int hr_box_copy(int lock, const char *from, const char *to, const char *group, struct hr_buf *out,
-    struct hr_err *err);
-/* Removes a tree, which may have files of the box's accounts. */
-int hr_box_remove_tree(int lock, const char *path, struct hr_err *err);
+/* Locks that the launcher keeps until it has ended; -1: none. */
+#define HR_BOX_LOCKS 2
+/* Copies a storage without the server's journal, while the group is frozen (NULL: none is). Appends
+ * the launcher's line to *out. */
+int hr_box_copy(const int locks[HR_BOX_LOCKS], const char *from, const char *to, const char *group,
+    struct hr_buf *out, struct hr_err *err);
+/* Removes a tree, which may be missing, and may have files of the box's accounts: an ordinary user
+ * cannot remove those of subordinate ids, but the launcher can. `locks`: NULL for none. */
+int hr_box_remove_tree(const int locks[HR_BOX_LOCKS], const char *path, struct hr_err *err);
 /* Implements snapshot() of struct hr_sandbox_ops. */
 int hr_box_snapshot(void *self, const char *tag, char **ret_json, struct hr_err *err);
 

@@ -34,7 +34,7 @@ struct forking {
 	struct hr_sandbox *s;
 	struct hr_box *b;
 	const struct hr_box_fork *how;
-	int lock; /* the parent's directory, which the launcher keeps locked while it copies */
+	int locks[HR_BOX_LOCKS]; /* the first one: of the parent, as hr_box_hold() takes it */
 	char *dir, *copies;
 	struct hr_strv names, processes;
 	struct hr_shells shells;
@@ -55,7 +55,7 @@ forking_done(struct forking *f)
 	hr_shells_done(&f->shells);
 	hr_strv_done(&f->names);
 	hr_strv_done(&f->processes);
-	hr_fd_close(&f->lock);
+	hr_fd_close(&f->locks[0]);
 	free(f->dir);
 	free(f->copies);
 }
@@ -116,14 +116,10 @@ open_parent(struct forking *f, struct hr_err *err)
 	f->copies = f->dir != NULL ? hr_path_join(f->dir, COPIES) : NULL;
 	if (f->copies == NULL)
 		return hr_err_sys(err, errno, "%s", f->b->side.dir);
-	f->lock = open(f->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (f->lock < 0)
-		return hr_err_sys(err, errno, "open %s", f->dir);
-	while (flock(f->lock, LOCK_EX) != 0)
-		if (errno != EINTR)
-			return hr_err_sys(err, errno, "lock %s", f->dir);
+	if (hr_box_hold(f->b, &f->locks[0], err) < 0)
+		return -1;
 	/* a killed command may have left copies */
-	return hr_box_remove_tree(f->lock, f->copies, err) < 0
+	return hr_box_remove_tree(f->locks, f->copies, err) < 0
 		   ? -1
 		   : hr_box_settings(f->b, &f->kept, err);
 }
@@ -181,7 +177,7 @@ copy_one(struct forking *f, size_t i, struct hr_err *err)
 		return -1;
 	if (mkdir(to, 0700) != 0)
 		return hr_err_sys(err, errno, "create %s", to);
-	r = hr_box_copy(f->lock, from, to, group, &said, err);
+	r = hr_box_copy(f->locks, from, to, group, &said, err);
 	/* the launcher may have been killed */
 	if (r < 0 && group != NULL)
 		(void)hr_box_freeze(f->b, false, NULL);
@@ -363,7 +359,7 @@ int
 hr_box_fork(
     struct hr_sandbox *s, const struct hr_box_fork *how, char **ret_json, struct hr_err *err)
 {
-	HR_CLEAN(forking_done) struct forking f = {.s = s, .how = how, .lock = -1};
+	HR_CLEAN(forking_done) struct forking f = {.s = s, .how = how, .locks = {-1, -1}};
 	int r = -1;
 
 	*ret_json = NULL;
@@ -374,6 +370,6 @@ hr_box_fork(
 		r = compose(&f, ret_json, err);
 	if (r < 0)
 		undo(&f);
-	(void)hr_box_remove_tree(f.lock, f.copies, NULL);
+	(void)hr_box_remove_tree(f.locks, f.copies, NULL);
 	return r;
 }

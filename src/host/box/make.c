@@ -122,8 +122,8 @@ make_directories(struct hr_box *b, struct hr_err *err)
 		return hr_err_nomem(err);
 	if ((b->h->state_dir != NULL && hr_state_directory(b->h->state_dir, true, err) < 0) ||
 	    hr_sidecar_make_directory(b->side.dir, &b->new_dir, err) < 0 ||
-	    hr_box_take_branch(b, err) < 0 || hr_box_fill(b, err) < 0 ||
-	    hr_box_keep_settings(b, err) < 0 ||
+	    hr_box_remove_tree(NULL, old, err) < 0 || hr_box_take_branch(b, err) < 0 ||
+	    hr_box_fill(b, err) < 0 || hr_box_keep_settings(b, err) < 0 ||
 	    hr_sidecar_make_directory(storage, &ignored, err) < 0)
 		return -1;
 	/* an earlier box has ended: its process record and its socket directory are leftovers */

@@ -35,9 +35,7 @@
 #define LIST_MAX (16u << 20)
 #define UNFINISHED ".new"
 #define REMOVED ".gone"
-/* the launcher keeps the locks, so that they hold until the files are at rest */
-#define LOCK 3
-#define HELD 4
+#define FIRST_LOCK 3 /* the launcher's descriptors of locks begin here */
 #define QUIET_MS 1000
 #define PATIENCE_MS (5 * 60 * 1000)
 #define SAID_MAX 4096
@@ -53,8 +51,8 @@ struct store {
 static void
 store_close(struct store *s)
 {
-	hr_fd_close(&s->held);
-	hr_fd_close(&s->fd);
+	hr_fd_close(&s->locks[1]);
+	hr_fd_close(&s->locks[0]);
 	free(s->path);
 }
 
@@ -105,21 +103,22 @@ check_tag(const char *tag, struct hr_err *err)
 						      tag);
 }
 
-/* Runs the launcher with these arguments. It inherits the lock of the store; `lock`: -1 for none.
- * `thaws`: it has frozen a box. Appends its output to *out. */
+/* Runs the launcher with these arguments. It keeps the locks, so that they hold until the files are
+ * at rest. `thaws`: it has frozen a box. Appends its output to *out. */
 static int
-run_launcher(int lock, const char *const *argv, bool thaws, struct hr_buf *out, struct hr_err *err)
+run_launcher(const int locks[HR_BOX_LOCKS], const char *const *argv, bool thaws, struct hr_buf *out,
+    struct hr_err *err)
 {
 	HR_FREE char *path = hr_box_launcher(err);
-	int back[2], status = -1;
-	struct hr_spawn_fd fds[4] = {{s->fd, LOCK}, {0}, {0}, {s->held, HELD}};
+	int back[2], status = -1, i;
+	struct hr_spawn_fd fds[2 + HR_BOX_LOCKS];
 	/* The process that thaws a box outlives this one, and gets no signal of the terminal.
 	 * Others end, so that the next command can remove their files. */
 	struct hr_spawn sp = {.path = path,
 	    .argv = argv,
 	    .umask = -1,
 	    .fds = fds,
-	    .nfds = s->held >= 0 ? 4 : 3,
+	    .nfds = 2,
 	    .setsid = true,
 	    .pdeathsig = thaws ? 0 : SIGKILL};
 	const char *said;
@@ -131,6 +130,9 @@ run_launcher(int lock, const char *const *argv, bool thaws, struct hr_buf *out, 
 		return hr_err_sys(err, errno, "a pipe");
 	fds[0] = (struct hr_spawn_fd){back[1], 1};
 	fds[1] = (struct hr_spawn_fd){back[1], 2};
+	for (i = 0; locks != NULL && i < HR_BOX_LOCKS; i++)
+		if (locks[i] >= 0)
+			fds[sp.nfds++] = (struct hr_spawn_fd){locks[i], FIRST_LOCK + i};
 	pid = hr_spawn(&sp, err);
 	hr_fd_close(&back[1]);
 	if (pid > 0)
@@ -149,8 +151,8 @@ run_launcher(int lock, const char *const *argv, bool thaws, struct hr_buf *out, 
 	    *said != '\0' ? "" : hr_exit_words(status));
 }
 
-static int
-remove_tree(int lock, const char *path, struct hr_err *err)
+int
+hr_box_remove_tree(const int locks[HR_BOX_LOCKS], const char *path, struct hr_err *err)
 {
 	const char *const argv[] = {"handrail-box", "--remove", path, NULL};
 	HR_BUF(out, SAID_MAX);
@@ -177,7 +179,8 @@ remove_leftovers(const struct store *s, struct hr_err *err)
 		if (e->d_name[0] == '.') {
 			HR_FREE char *path = hr_path_join(s->path, e->d_name);
 
-			r = path != NULL ? remove_tree(s->fd, path, err) : hr_err_nomem(err);
+			r = path != NULL ? hr_box_remove_tree(s->locks, path, err)
+					 : hr_err_nomem(err);
 		}
 	return r;
 }
@@ -199,10 +202,10 @@ store_open(struct store *s, const struct hr_backend_host *h, const char *state_d
 	if (change && mkdir(path, 0700) != 0 && errno != EEXIST)
 		return hr_err_sys(err, errno, "create %s", path);
 	s->path = realpath(path, NULL);
-	s->fd = s->path != NULL ? open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	if (s->fd < 0)
+	s->locks[0] = s->path != NULL ? open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (s->locks[0] < 0)
 		return hr_err_sys(err, errno, "open %s", path);
-	if (wait_for(h, s->fd, change ? LOCK_EX : LOCK_SH, path, err) < 0)
+	if (wait_for(h, s->locks[0], change ? LOCK_EX : LOCK_SH, path, err) < 0)
 		return -1;
 	return change ? remove_leftovers(s, err) : 0;
 }
@@ -226,32 +229,15 @@ read_record(const struct store *s, const char *tag)
 
 /* Copies a storage without the server's journal. The box has the journal in its root, or in the
  * layer of a root directory of its own. */
-static int
-copy(const struct store *s, const char *from, const char *to, const char *group, struct hr_buf *out,
-    struct hr_err *err)
+int
+hr_box_copy(const int locks[HR_BOX_LOCKS], const char *from, const char *to, const char *group,
+    struct hr_buf *out, struct hr_err *err)
 {
 	const char *const argv[] = {"handrail-box", "--copy", from, to, "--without",
 	    "root" HR_BOX_STATE_DIR, "--without", "layers/root/upper" HR_BOX_STATE_DIR,
 	    group != NULL ? "--freeze" : NULL, group, NULL};
 
-	return run_launcher(s->fd, argv, group != NULL, out, err);
-}
-
-int
-hr_box_copy(int lock, const char *from, const char *to, const char *group, struct hr_buf *out,
-    struct hr_err *err)
-{
-	const struct store s = {.fd = lock};
-
-	return copy(&s, from, to, group, out, err);
-}
-
-int
-hr_box_remove_tree(int lock, const char *path, struct hr_err *err)
-{
-	const struct store s = {.fd = lock};
-
-	return remove_tree(&s, path, err);
+	return run_launcher(locks, argv, group != NULL, out, err);
 }
 
 /* ---- making ---- */
@@ -263,7 +249,7 @@ choose_tag(const struct store *s, const char *sid, const char *tag, char **ret, 
 	struct stat st;
 	int n;
 
-	if (tag != NULL && fstatat(s->fd, tag, &st, AT_SYMLINK_NOFOLLOW) == 0)
+	if (tag != NULL && fstatat(s->locks[0], tag, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return hr_err_set(err, HR_E_INVAL,
 		    "there is a snapshot \"%s\" already: \"handrail snapshot rm %s\" removes it",
 		    tag, tag);
@@ -272,7 +258,7 @@ choose_tag(const struct store *s, const char *sid, const char *tag, char **ret, 
 	for (n = 1; n < NUMBER_MAX; n++)
 		if (hr_text_setf(ret, err, "%s-%d", sid, n) < 0)
 			return -1;
-		else if (fstatat(s->fd, *ret, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		else if (fstatat(s->locks[0], *ret, &st, AT_SYMLINK_NOFOLLOW) != 0)
 			return check_tag(*ret, err);
 	return hr_err_set(err, HR_E_TOOLARGE, "the sandbox has %d snapshots: give a name", n - 1);
 }
@@ -318,7 +304,7 @@ make(const struct store *s, struct hr_box *b, const char *tag, char **ret_json, 
 		return hr_err_sys(err, errno, "%s", storage);
 	if (mkdir(dir, 0700) != 0 || mkdir(to, 0700) != 0)
 		return hr_err_sys(err, errno, "create %s", to);
-	r = copy(s, from, to, group, &said, err);
+	r = hr_box_copy(s->locks, from, to, group, &said, err);
 	/* the launcher may have been killed */
 	if (r < 0 && group != NULL)
 		(void)hr_box_freeze(b, false, NULL);
@@ -327,7 +313,7 @@ make(const struct store *s, struct hr_box *b, const char *tag, char **ret_json, 
 	if (compose(b, tag, paused || group != NULL, hr_buf_str(&said), ret_json, err) < 0 ||
 	    hr_path_write(record, *ret_json, strlen(*ret_json), 0600, err) < 0)
 		return -1;
-	return hr_path_rename_free(s->fd, UNFINISHED, s->fd, tag) == 0
+	return hr_path_rename_free(s->locks[0], UNFINISHED, s->locks[0], tag) == 0
 		   ? 0
 		   : hr_err_sys(err, errno, "name the snapshot %s", tag);
 }
@@ -335,7 +321,7 @@ make(const struct store *s, struct hr_box *b, const char *tag, char **ret_json, 
 int
 hr_box_snapshot(void *self, const char *tag, char **ret_json, struct hr_err *err)
 {
-	HR_CLEAN(store_close) struct store s = {.fd = -1, .held = -1};
+	HR_CLEAN(store_close) struct store s = {.locks = {-1, -1}};
 	struct hr_box *b = self;
 	HR_FREE char *name = NULL;
 	int r;
@@ -343,7 +329,7 @@ hr_box_snapshot(void *self, const char *tag, char **ret_json, struct hr_err *err
 	*ret_json = NULL;
 	if ((tag != NULL && check_tag(tag, err) < 0) ||
 	    store_open(&s, b->h, b->h->state_dir, true, err) < 0 ||
-	    choose_tag(&s, b->h->sid, tag, &name, err) < 0 || hr_box_hold(b, &s.held, err) < 0)
+	    choose_tag(&s, b->h->sid, tag, &name, err) < 0 || hr_box_hold(b, &s.locks[1], err) < 0)
 		return -1;
 	r = make(&s, b, name, ret_json, err);
 	if (r < 0) {
@@ -386,12 +372,12 @@ fill(const struct store *s, const struct hr_box *b, const char *tag, const char 
 		    hr_json_text_at(o, "root") != NULL ? "the root " : "no box.root",
 		    hr_json_text_or(o, "root", ""));
 	/* an earlier command may have been killed here */
-	if (remove_tree(s->fd, part, err) < 0)
+	if (hr_box_remove_tree(s->locks, part, err) < 0)
 		return -1;
 	if (mkdir(part, 0700) != 0)
 		return hr_err_sys(err, errno, "create %s", part);
-	if (copy(s, from, part, NULL, &said, err) < 0) {
-		(void)remove_tree(s->fd, part, NULL);
+	if (hr_box_copy(s->locks, from, part, NULL, &said, err) < 0) {
+		(void)hr_box_remove_tree(s->locks, part, NULL);
 		return -1;
 	}
 	return rename(part, storage) == 0 ? 0 : hr_err_sys(err, errno, "create %s", storage);
@@ -401,7 +387,7 @@ int
 hr_box_fill(struct hr_box *b, struct hr_err *err)
 {
 	const char *tag = hr_config_text(b->h->config, "box.from");
-	HR_CLEAN(store_close) struct store s = {.fd = -1, .held = -1};
+	HR_CLEAN(store_close) struct store s = {.locks = {-1, -1}};
 	HR_FREE char *storage = hr_sidecar_path(&b->side, STORAGE);
 
 	if (tag == NULL)
@@ -432,7 +418,7 @@ hr_box_snapshots(const char *state_dir, char **ret_json, struct hr_err *err)
 	HR_FREE char *path = hr_path_join(state_dir, STORE);
 	HR_CLEAN(hr_strv_done) struct hr_strv names = {0};
 	HR_PUT struct json_object *list = json_object_new_array();
-	const struct store s = {.path = path, .fd = -1, .held = -1};
+	const struct store s = {.path = path, .locks = {-1, -1}};
 	HR_CLOSEDIR DIR *d = NULL;
 	const struct dirent *e;
 	size_t i;
@@ -463,11 +449,11 @@ hr_box_snapshots(const char *state_dir, char **ret_json, struct hr_err *err)
 int
 hr_box_snapshot_remove(const char *state_dir, const char *tag, struct hr_err *err)
 {
-	HR_CLEAN(store_close) struct store s = {.fd = -1, .held = -1};
+	HR_CLEAN(store_close) struct store s = {.locks = {-1, -1}};
 
 	if (check_tag(tag, err) < 0 || store_open(&s, NULL, state_dir, true, err) < 0)
 		return -1;
-	if (hr_path_rename_free(s.fd, tag, s.fd, REMOVED) != 0)
+	if (hr_path_rename_free(s.locks[0], tag, s.locks[0], REMOVED) != 0)
 		return errno == ENOENT ? no_snapshot(tag, err)
 				       : hr_err_sys(err, errno, "remove the snapshot %s", tag);
 	return remove_leftovers(&s, err);

@@ -437,6 +437,8 @@ hr_sandbox_connect(struct hr_sandbox *s, struct hr_err *err)
 	/* two processes would make one each, of which only one could be found again */
 	if (s->state_dir != NULL && !s->attach && !s->fresh)
 		r = hr_namelock_take(&lock, s->state_dir, s->sid, err);
+	if (r == 0 && lock.fd >= 0)
+		hr_record_clean(s->state_dir, s->sid);
 	if (r == 0)
 		r = connect_it(s, err);
 	hr_namelock_drop(&lock);

@@ -171,14 +171,22 @@ hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, st
 }
 
 void
+hr_record_clean(const char *state_dir, const char *sid)
+{
+	HR_FREE char *path = hr_record_path(state_dir, sid, SUFFIX);
+
+	if (path != NULL)
+		(void)hr_path_clean(path);
+}
+
+void
 hr_record_remove_start(const char *state_dir, const char *sid)
 {
-	HR_FREE char *unfinished = hr_record_path(state_dir, sid, SUFFIX HR_PATH_UNFINISHED);
 	struct hr_namelock lock;
 
-	if (unfinished == NULL || !hr_namelock_take_left(&lock, state_dir, sid))
+	if (!hr_namelock_take_left(&lock, state_dir, sid))
 		return;
-	(void)unlink(unfinished);
+	hr_record_clean(state_dir, sid);
 	hr_namelock_drop(&lock);
 }
 

@@ -25,6 +25,8 @@ int
 hr_record_load(const char *state_dir, const char *sid, struct hr_record *ret, struct hr_err *err);
 void hr_record_done(struct hr_record *r);
 void hr_record_remove(struct hr_sandbox *s);
+/* Removes the unfinished record of a process that was killed. */
+void hr_record_clean(const char *state_dir, const char *sid);
 
 /* Removes the files of a process that was killed before it could record the sandbox. */
 void hr_record_remove_start(const char *state_dir, const char *sid);
