@@ -324,6 +324,8 @@ serve_one(struct hr_fleet_server *s, struct place *p)
 	HR_CLEAN(hr_fleet_answer_done) struct hr_fleet_answer a = {.status = 0};
 	bool replaced = false, whole = false;
 
+	/* the connection can be another client's than the one of its port before */
+	hr_fleet_visit(param(fcgi, "HANDRAIL_CLIENT"), "");
 	/* The handler reads a body that nginx passes on as it arrives, once the key is known. Only
 	 * nginx decides which routes stream, since paths have many spellings. The body of a refused
 	 * request is not read: any client may send one, and it may never end. */

@@ -214,8 +214,13 @@ void
 hr_e2b_pause(struct hr_fleet_call *c)
 {
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
-	bool keeps = hr_json_at(c->body, "memory") == NULL || hr_json_true_at(c->body, "memory");
+	struct json_object *memory = hr_json_at(c->body, "memory");
+	bool keeps = memory == NULL || json_object_get_boolean(memory);
 
+	if (memory != NULL && !json_object_is_type(memory, json_type_boolean)) {
+		(void)hr_e2b_say(c->a, 400, "memory must be true or false");
+		return;
+	}
 	if ((!keeps && strcmp(c->api->kind, "docker") != 0 && check_memory(c) != 0) ||
 	    find(c, &row) != 0)
 		return;

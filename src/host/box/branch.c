@@ -95,7 +95,8 @@ hr_box_settings(const struct hr_box *b, struct json_object **ret, struct hr_err 
 					     "an earlier version of handrail started this box, and "
 					     "kept no settings for a branch: start it again")
 				       : hr_err_pass(err, &e);
-	return hr_json_decode(hr_buf_str(&text), text.len, ret, NULL) == 0
+	return hr_json_decode(hr_buf_str(&text), text.len, ret, NULL) == 0 &&
+		       json_object_is_type(hr_json_at(*ret, "settings"), json_type_object)
 		   ? 0
 		   : hr_err_set(err, HR_E_INVAL, "%s is damaged", path);
 }

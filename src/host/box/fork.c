@@ -107,17 +107,17 @@ open_parent(struct forking *f, struct hr_err *err)
 	f->b = f->s->self;
 	if (f->s->state_dir == NULL)
 		return hr_err_set(err, HR_E_UNSUPPORTED, "branches need a state directory");
-	if (hr_box_is_frozen(f->b))
-		return hr_err_set(err, HR_E_RUNTIME,
-		    "sandbox \"%s\" is paused, so that its shells cannot print their state: "
-		    "\"handrail resume %s\" continues it",
-		    f->s->sid, f->s->sid);
 	f->dir = realpath(f->b->side.dir, NULL);
 	f->copies = f->dir != NULL ? hr_path_join(f->dir, COPIES) : NULL;
 	if (f->copies == NULL)
 		return hr_err_sys(err, errno, "%s", f->b->side.dir);
 	if (hr_box_hold(f->b, &f->locks[0], err) < 0)
 		return -1;
+	if (hr_box_is_frozen(f->b))
+		return hr_err_set(err, HR_E_RUNTIME,
+		    "sandbox \"%s\" is paused, so that its shells cannot print their state: "
+		    "\"handrail resume %s\" continues it",
+		    f->s->sid, f->s->sid);
 	/* a killed command may have left copies */
 	return hr_box_remove_tree(f->locks, f->copies, err) < 0
 		   ? -1

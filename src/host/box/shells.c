@@ -15,6 +15,7 @@
 #include "host/records/record.h"
 #include "proto/json.h"
 
+#define SESSIONS_MAX 64
 #define PLACE "/var/tmp/.handrail-fork."
 #define DEFAULT "default"
 #define TIMEOUT_S 60
@@ -148,6 +149,9 @@ hr_shells_find(struct hr_sandbox *s, struct hr_shells *t, struct hr_err *err)
 	if (ask(s, "/handrail/v1/sessions", NULL, &answer, err) < 0)
 		return -1;
 	list = hr_json_at(answer, "sessions");
+	if (!json_object_is_type(list, json_type_array) || hr_json_count(list) > SESSIONS_MAX)
+		return hr_err_set(
+		    err, HR_E_INVAL, "the box has sent no valid list of its sessions");
 	for (i = 0; i < hr_json_count(list); i++) {
 		struct json_object *o = hr_json_entry(list, i);
 
@@ -170,14 +174,18 @@ last_command(struct hr_sandbox *s, const char *session, struct hr_err *err)
 	HR_PUT struct json_object *answer = NULL;
 	struct json_object *list;
 	char path[128];
+	int64_t id;
 
 	(void)snprintf(path, sizeof(path), "/handrail/v1/commands?session=%.60s", session);
 	if (ask(s, path, NULL, &answer, err) < 0)
 		return -1;
 	list = hr_json_at(answer, "commands");
-	return hr_json_count(list) == 0
-		   ? 0
-		   : hr_json_int_at(hr_json_entry(list, hr_json_count(list) - 1), "id");
+	id = hr_json_count(list) == 0
+		 ? 0
+		 : hr_json_int_at(hr_json_entry(list, hr_json_count(list) - 1), "id");
+	if (!json_object_is_type(list, json_type_array) || id < 0)
+		return hr_err_set(err, HR_E_INVAL, "the box has sent no valid list of commands");
+	return id;
 }
 
 /* Makes the directory with empty files that the shells' own umask does not affect. */

@@ -184,7 +184,7 @@ command_line(
 		r = hr_buf_check(&env, NULL) == 0 ? hr_runloop_put(c, file, env.p, env.len, err)
 						  : hr_err_nomem(err);
 		hr_buf_done(&env);
-		hr_buf_addf(b, ". %s; rm -f %s; ", file, file);
+		hr_buf_addf(b, "chmod 600 %s; . %s; rm -f %s; ", file, file, file);
 	}
 	if (q->cwd != NULL) {
 		hr_buf_adds(b, "cd ");
