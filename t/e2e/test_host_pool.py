@@ -214,8 +214,10 @@ def killed_before_a_record():
         for name in ".warm-0123456789ab.lock", "warm-0123456789ab.json~", "warm-living.json~":
             with open(os.path.join(warm, name), "w"):
                 pass
-        with open(os.path.join(warm, ".warm-living.lock"), "w") as living:
+        with open(os.path.join(warm, ".warm-living.lock"), "w") as living, \
+                open(os.path.join(warm, "warm-living.json~")) as record:
             fcntl.flock(living, fcntl.LOCK_EX)
+            fcntl.flock(record, fcntl.LOCK_EX)
             equal(h.ok("pool", "1"), "waiting: 1\n")
             equal(sorted(n for n in os.listdir(warm) if not n.endswith((".json", ".log"))),
                   [".lock", ".warm-living.lock", "warm-living.json~"], "the dead one's are gone")

@@ -101,7 +101,7 @@ WITH = (
     (2, "sandbox.limits.mem_limit", "up --memory 1g"),
     (2, "sandbox.limits.cpu_quota", "up --cpus 1"),
     (2, "sandbox.enable_gpu", "up --gpus all"),
-    (2, "handrail snapshot", "fork default"),
+    (2, "handrail fork [OPTION]... NAME NEW", "fork default"),
     (124, "handrail attach", "run -t 0.5 sleep 1000"),
     (124, "not run: the shell is busy", "run echo hello"),
     (130, "", "run -i C-c"),
