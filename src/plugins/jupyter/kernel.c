@@ -13,6 +13,7 @@
 
 #include <zmq.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
@@ -20,7 +21,7 @@
 #include "proto/json.h"
 
 #define CODE_MAX (128u << 20)
-#define TURN_MAX 1000      /* maximum of messages that one call takes from a socket */
+#define TURN_MS 20         /* ms for which one call takes messages from a socket */
 #define LAST_WORDS_MS 2000 /* ms to wait if a child of the kernel holds its sockets open */
 
 enum kernel_port { PORT_SHELL = 1, PORT_IOPUB, PORT_STDIN, PORT_CONTROL, PORT_HEARTBEAT };
@@ -301,10 +302,11 @@ receive_one(struct hr_kernel *k, void *sock, bool is_reply)
 static void
 receive_some(struct hr_kernel *k, void *sock, bool is_reply)
 {
-	int i;
+	const int64_t until = hr_now_ms() + TURN_MS;
 
-	for (i = 0; i < TURN_MAX && receive_one(k, sock, is_reply); i++)
-		;
+	/* a message can have many megabytes: clients must get what was taken before */
+	while (receive_one(k, sock, is_reply) && hr_now_ms() < until) {
+	}
 }
 
 bool
