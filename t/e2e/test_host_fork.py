@@ -14,7 +14,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.host import PATIENCE  # noqa: E402
-from lib.hostbox import run  # noqa: E402
+from lib.hostbox import copier, run  # noqa: E402
 from lib.supervised import UnixConnection  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
 
@@ -225,15 +225,6 @@ def many(h):
     both = [h.popen("fork", "-q", "one", name) for name in ("b-3", "c")]
     equal([p.communicate(timeout=PATIENCE)[0] for p in both], ["b-3\n", "c\n"])
     end(h, "one", "c", *names)
-
-
-def copier(command):
-    """The launcher that copies for a command; None once there is none to come."""
-    while command.poll() is None:
-        for pid in process.descendants(command.pid):
-            if "--copy" in process.command_line(pid):
-                return pid
-    return None
 
 
 def killed(h):

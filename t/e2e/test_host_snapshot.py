@@ -12,7 +12,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.host import BUILD, PATIENCE  # noqa: E402
-from lib.hostbox import run  # noqa: E402
+from lib.hostbox import copier, run  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
 
 
@@ -146,15 +146,6 @@ def ids(h):
     end(h, "one", "two")
     h.ok("snapshot", "rm", "s")
     equal(stored(h), [])
-
-
-def copier(command):
-    """The launcher that copies for a command; None once there is none to come."""
-    while command.poll() is None:
-        for pid in process.descendants(command.pid):
-            if "--copy" in process.command_line(pid):
-                return pid
-    return None
 
 
 def killed(h):

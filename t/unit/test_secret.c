@@ -101,7 +101,7 @@ START_TEST(life)
 }
 END_TEST
 
-/* What a killed "secret set" has left goes with the secret. */
+/* The removal of a secret removes the file that a killed "secret set" has left. */
 START_TEST(removed_whole)
 {
 	HR_FREE char *path = hr_path_join(state, "secrets/github" HR_PATH_UNFINISHED);
