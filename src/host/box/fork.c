@@ -262,7 +262,7 @@ start_all(struct forking *f, struct hr_err *err)
 	HR_CLEAN(hr_config_clean) struct hr_config *c = NULL;
 	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 	HR_CLEAN(hr_strv_done) struct hr_strv plugins = {0};
-	HR_CLEAN(hr_strv_done) struct hr_strv environ = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv variables = {0};
 	HR_FREE char *rules = NULL;
 	size_t i;
 	int r = 0;
@@ -275,16 +275,16 @@ start_all(struct forking *f, struct hr_err *err)
 	/* the parent's variables are complete */
 	for (i = 0; i < f->s->environ.n; i++)
 		if (strncmp(f->s->environ.v[i], CALLERS_VARIABLES, strlen(CALLERS_VARIABLES)) != 0)
-			hr_strv_add(&environ, f->s->environ.v[i]);
+			hr_strv_add(&variables, f->s->environ.v[i]);
 	f->branches = calloc(f->names.n, sizeof(*f->branches));
-	if (f->branches == NULL || env.failed || plugins.failed || environ.failed)
+	if (f->branches == NULL || env.failed || plugins.failed || variables.failed)
 		return hr_err_nomem(err);
 	/* a log would repeat the remarks that the parent's start made */
 	for (i = 0; i < f->names.n && r == 0; i++)
 		r = start_one(f, i, c,
 		    &(struct hr_sandbox_options){.plugins = hr_strv_list(&plugins),
 			.env = hr_strv_list(&env),
-			.environ = hr_strv_list(&environ),
+			.environ = hr_strv_list(&variables),
 			.headless = true,
 			.detach = true,
 			.state_dir = f->s->state_dir},
