@@ -96,15 +96,15 @@ ask(struct hr_sandbox *s, const char *path, struct json_object *take, struct jso
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	HR_PUT struct json_object *body = take;
 	HR_BUF(text, SCRIPT_MAX);
-	struct hr_http_request r = {.method = take != NULL ? "POST" : "GET",
+	struct hr_http_request r = {.method = body != NULL ? "POST" : "GET",
 	    .url = path,
-	    .headers = take != NULL ? headers : NULL,
+	    .headers = body != NULL ? headers : NULL,
 	    .timeout_s = TIMEOUT_S + 5,
 	    .watch_fd = -1};
 
-	if (take != NULL && (hr_json_put(&text, take) < 0 || hr_buf_check(&text, NULL) < 0))
+	if (body != NULL && (hr_json_put(&text, body) < 0 || hr_buf_check(&text, NULL) < 0))
 		return hr_err_nomem(err);
-	r.body = take != NULL ? text.p : NULL;
+	r.body = body != NULL ? text.p : NULL;
 	r.body_len = text.len;
 	if (hr_client_send(&s->client, &r, &a, err) < 0)
 		return -1;
