@@ -49,12 +49,12 @@ set(const char *name, const char *value, struct hr_err *err)
 
 /* Checks the value that a reader of this directory gets. */
 static void
-is(const char *dir, const char *const *environ, const char *name, const char *want)
+is(const char *dir, const char *const *variables, const char *name, const char *want)
 {
 	HR_BUF(b, HR_SECRET_MAX);
 	struct hr_err err = {0};
 
-	ck_assert_msg(hr_secret_get(dir, environ, name, &b, &err) == 0, "%s", err.msg);
+	ck_assert_msg(hr_secret_get(dir, variables, name, &b, &err) == 0, "%s", err.msg);
 	ck_assert_str_eq(hr_buf_str(&b), want);
 }
 
