@@ -2,9 +2,9 @@
 """The unmodified APIRemoteWorkspace of OpenHands V1 against a fleet of ours, by hand, in the build directory:
 
     python3.12 -m venv V && V/bin/pip install openhands-sdk openhands-workspace
-    V/bin/python ../t/e2e/fleet_v1_sdk.py
+    V/bin/python ../t/e2e/fleet_v1_sdk.py [--box]
 
-Sandboxes are containers of the Engine in DOCKER_HOST, or, as root with docker.io, of one of its own; their image is
+Sandboxes are boxes with --box, as root. Otherwise they are containers of the Engine in DOCKER_HOST, or, as root with docker.io, of one of its own; their image is
 made of what this machine has. v1_sdk.py has more of what a workspace does."""
 
 import os
@@ -67,11 +67,25 @@ def work(f, here):
     f.until(lambda: f.call("GET", "/runtime/" + id)[1]["state"], lambda s: s == "stopped")
 
 
+def in_boxes():
+    process.become_subreaper()
+    here = tempfile.mkdtemp(prefix="fleet-v1-")
+    try:
+        with Fleet("--domain", DOMAIN, "--url-by-name", kind="box") as f:
+            work(f, here)
+    finally:
+        shutil.rmtree(here, ignore_errors=True)
+    print("all of it works")
+    return 0
+
+
 def main():
     if APIRemoteWorkspace is None:
         skip_all("needs the packages openhands-sdk and openhands-workspace: see the beginning of this file")
-    find_engine()
     name_server()
+    if sys.argv[1:] == ["--box"]:
+        return in_boxes()
+    find_engine()
     process.become_subreaper()
     here = tempfile.mkdtemp(prefix="fleet-v1-")
     try:

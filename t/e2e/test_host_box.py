@@ -6,6 +6,7 @@ import errno
 import http.client
 import json
 import os
+import pwd
 import re
 import signal
 import socket
@@ -383,6 +384,29 @@ def replaced(h):
     equal(h.left(box), [])
 
 
+def numbered(h):
+    """The account has the number that run_as_user gives; one that the box cannot give is refused."""
+    def start(number):
+        return h("up", "-s", "sandbox.security.run_as_user=%d" % number)
+
+    taken = {e.pw_uid: e.pw_name for e in pwd.getpwall()}
+    free = next(n for n in range(20000, 60000) if n not in taken)
+    other = next(n for n, name in sorted(taken.items()) if n and name != "openhands")
+    for number in (0, free):
+        p = start(number)
+        if h.uid and number:
+            equal((p.returncode, "has the account 0 alone" in p.stderr), (1, True), p.stderr)
+            continue
+        equal(p.returncode, 0, p.stderr)
+        equal(h.ok("run", "id -u; touch file; stat -c %u file"), "%d\n%d\n" % (number, number))
+        h.ok("down")
+    for number in (-1, 1 << 32, other):
+        p = start(number)
+        why = "Invalid value for sandbox.security.run_as_user" if number != other else \
+            "has the account 0 alone" if h.uid else taken[other]
+        equal((p.returncode, why in p.stderr, h.ok("ps", "-q")), (1, True, ""), p.stderr)
+
+
 def own_root(h):
     """A directory with a system of its own is the root, and stays as it was."""
     with open(os.path.join(BUILD, "Makefile")) as f:
@@ -594,7 +618,7 @@ def edge(h):
 
 
 CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paused, pool, repository, two, once,
-         ended, interrupted, interrupted_down, unrecorded, unreported, lost, unknown, replaced, own_root,
+         ended, interrupted, interrupted_down, unrecorded, unreported, lost, unknown, replaced, numbered, own_root,
          subordinate, kernel_files, log_file, deep, namespaced, lacks, doctor, chosen_by_its_socket]
 
 

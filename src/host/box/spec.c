@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pwd.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -330,24 +331,60 @@ free_id(const struct spec *s)
 	return id;
 }
 
+/* Gives the account the number that run_as_user asks for. A box sees the host's accounts: the
+ * server makes no second account of a number, and would run commands as root under another name. */
+static int
+numbered(struct spec *s, long long id, struct hr_command *c, struct hr_err *err)
+{
+	const struct passwd *p;
+
+	if (id < 0 || id >= UINT32_MAX)
+		return hr_err_set(
+		    err, HR_E_INVAL, "Invalid value for sandbox.security.run_as_user: %lld", id);
+	if (!hr_account_is_root() && id != 0)
+		return hr_err_set(err, HR_E_INVAL,
+		    "sandbox.security.run_as_user is %lld, but the box of an ordinary user has the "
+		    "account 0 alone: unset it, or start the box as root",
+		    id);
+	c->user_id = (long)id;
+	c->username = id == 0 ? "root" : "openhands";
+	if (id == 0 || s->root != NULL)
+		return 0;
+	if ((p = getpwuid((uid_t)id)) != NULL && strcmp(p->pw_name, c->username) != 0)
+		return hr_err_set(err, HR_E_INVAL,
+		    "sandbox.security.run_as_user is %lld, the account %.40s of this machine, "
+		    "whose "
+		    "accounts the box shares: choose a number without an account, or set box.root",
+		    id, p->pw_name);
+	if (p == NULL && (p = getpwnam(c->username)) != NULL)
+		return hr_err_set(err, HR_E_INVAL,
+		    "sandbox.security.run_as_user is %lld, but the account openhands of this "
+		    "machine, "
+		    "which the box shares, has the number %lu: use that, or set box.root",
+		    id, (unsigned long)p->pw_uid);
+	return 0;
+}
+
 /* Composes the account: an ordinary user's box can use the user's account alone, which is its
  * root. */
-static void
-account(struct spec *s, struct hr_command *c)
+static int
+account(struct spec *s, struct hr_command *c, struct hr_err *err)
 {
 	static const char *const root[] = {
 	    "HOME=/root", "USER=root", "LOGNAME=root", "SHELL=/bin/bash"};
+	struct json_object *asked = hr_config_value(s->c, "sandbox.security.run_as_user");
 	size_t i;
 
 	for (i = 0; i < sizeof(root) / sizeof(*root); i++)
 		hr_strv_set_env(&s->env, root[i]);
-	if (hr_account_is_root()) {
-		c->user_id = free_id(s);
-		return;
+	c->user_id = hr_account_is_root() ? free_id(s) : 0;
+	if (asked != NULL && numbered(s, json_object_get_int64(asked), c, err) < 0)
+		return -1;
+	if (!hr_account_is_root()) {
+		c->username = "root";
+		hr_strv_set_env(&s->env, "SU_TO_USER=false");
 	}
-	c->username = "root";
-	c->user_id = 0;
-	hr_strv_set_env(&s->env, "SU_TO_USER=false");
+	return 0;
 }
 
 static int
@@ -362,9 +399,8 @@ command(struct spec *s, struct hr_err *err)
 	HR_CLEAN(hr_strv_done) struct hr_strv argv = {0};
 	int r = s->root != NULL ? root_programs(s, &prefix, err) : host_programs(s, &prefix, err);
 
-	if (r < 0)
+	if (r < 0 || account(s, &c, err) < 0)
 		return -1;
-	account(s, &c);
 	c.prefix = hr_strv_list(&prefix);
 	if (hr_command_build(&argv, &c, s->c, h->environ, err) < 0)
 		return -1;
