@@ -4,8 +4,9 @@
     python3.12 -m venv V && V/bin/pip install openhands-sdk openhands-workspace
     V/bin/python ../t/e2e/fleet_v1_sdk.py [--box]
 
-Sandboxes are boxes with --box, as root. Otherwise they are containers of the Engine in DOCKER_HOST, or, as root with docker.io, of one of its own; their image is
-made of what this machine has. v1_sdk.py has more of what a workspace does."""
+Sandboxes are boxes with --box, as root. Otherwise they are containers of the Engine in DOCKER_HOST, or, as root with
+docker.io, of one of its own; their image is made of what this machine has. v1_sdk.py has more of what a workspace
+does."""
 
 import os
 import shutil

@@ -102,7 +102,8 @@ def two_of_one():
 def flood():
     """More events than are kept are told to be lost, once."""
     with Watched(includeEntry=True) as w:
-        w.server.inside("cd %s; i=0; while [ $i -lt 40000 ]; do : > f$i; i=$((i+1)); done; find . -name 'f*' -delete" % w.top)
+        w.server.inside("cd %s; i=0; while [ $i -lt 40000 ]; do : > f$i; i=$((i+1)); done; find . -name 'f*' -delete"
+                        % w.top)
         a = w.ask()
         equal((a.status, a.json()["code"], "lost" in a.json()["message"]), (429, "resource_exhausted", True), a)
         equal(w.events("touch z")[0], ("z", "CREATE"))
