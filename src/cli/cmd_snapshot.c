@@ -84,11 +84,12 @@ const struct cli_command cli_snapshot_ls = {"snapshot ls", NULL, NULL,
 static int
 remove_them(struct cli *c, const struct cli_args *a)
 {
+	const struct hr_backend_host h = {.state_dir = c->state_dir, .log = cli_note, .arg = c};
 	struct hr_err err = {0};
 	int r = CLI_OK, i;
 
 	for (i = 0; i < a->argc && r == CLI_OK; i++)
-		r = hr_box_snapshot_remove(c->state_dir, a->argv[i], &err) == 0
+		r = hr_box_snapshot_remove(&h, a->argv[i], &err) == 0
 			? cli_done(c, "tag", a->argv[i], NULL)
 			: cli_fail(&err);
 	return r;

@@ -56,13 +56,13 @@ store_close(struct store *s)
 	free(s->path);
 }
 
-/* Waits for flock()'s lock `how` of a directory. `h` reports a wait; NULL: no report. */
+/* Waits for flock()'s lock `how` of a directory, and reports a wait. */
 static int
 wait_for(const struct hr_backend_host *h, int fd, int how, const char *path, struct hr_err *err)
 {
 	int sys = hr_lock_in_time(fd, how, QUIET_MS);
 
-	if (sys == EWOULDBLOCK && h != NULL)
+	if (sys == EWOULDBLOCK)
 		h->log(h->arg, "Another command copies or removes these files: waiting for it.");
 	if (sys == EWOULDBLOCK)
 		sys = hr_lock_in_time(fd, how, PATIENCE_MS - QUIET_MS);
@@ -77,12 +77,23 @@ wait_for(const struct hr_backend_host *h, int fd, int how, const char *path, str
 int
 hr_box_hold(const struct hr_box *b, int *ret_fd, struct hr_err *err)
 {
-	*ret_fd = b->side.dir != NULL ? open(b->side.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	if (*ret_fd < 0)
-		return b->side.dir == NULL || errno == ENOENT
-			   ? 0
-			   : hr_err_sys(err, errno, "open %s", b->side.dir);
-	return wait_for(b->h, *ret_fd, LOCK_EX, b->side.dir, err);
+	struct stat held, named;
+
+	*ret_fd = -1;
+	if (b->side.dir == NULL)
+		return 0;
+	do {
+		hr_fd_close(ret_fd);
+		*ret_fd = open(b->side.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (*ret_fd < 0)
+			return errno == ENOENT ? 0
+					       : hr_err_sys(err, errno, "open %s", b->side.dir);
+		if (wait_for(b->h, *ret_fd, LOCK_EX, b->side.dir, err) < 0)
+			return -1;
+		/* the directory may have been removed and made again meanwhile */
+	} while (fstat(*ret_fd, &held) != 0 || stat(b->side.dir, &named) != 0 ||
+		 held.st_ino != named.st_ino || held.st_dev != named.st_dev);
+	return 0;
 }
 
 static int
@@ -186,18 +197,17 @@ remove_leftovers(const struct store *s, struct hr_err *err)
 }
 
 /* Opens the store, whose path has no links then, and waits for its lock. With `change` it is made
- * where it is missing, and leftovers of a killed command are removed. `h` is as in wait_for(). */
+ * where it is missing, and leftovers of a killed command are removed. */
 static int
-store_open(struct store *s, const struct hr_backend_host *h, const char *state_dir, bool change,
-    struct hr_err *err)
+store_open(struct store *s, const struct hr_backend_host *h, bool change, struct hr_err *err)
 {
-	HR_FREE char *path = state_dir != NULL ? hr_path_join(state_dir, STORE) : NULL;
+	HR_FREE char *path = h->state_dir != NULL ? hr_path_join(h->state_dir, STORE) : NULL;
 
 	if (path == NULL)
-		return state_dir != NULL
+		return h->state_dir != NULL
 			   ? hr_err_nomem(err)
 			   : hr_err_set(err, HR_E_UNSUPPORTED, "snapshots need a state directory");
-	if (hr_state_directory(state_dir, change, err) < 0)
+	if (hr_state_directory(h->state_dir, change, err) < 0)
 		return -1;
 	if (change && mkdir(path, 0700) != 0 && errno != EEXIST)
 		return hr_err_sys(err, errno, "create %s", path);
@@ -328,7 +338,7 @@ hr_box_snapshot(void *self, const char *tag, char **ret_json, struct hr_err *err
 
 	*ret_json = NULL;
 	if ((tag != NULL && check_tag(tag, err) < 0) ||
-	    store_open(&s, b->h, b->h->state_dir, true, err) < 0 ||
+	    store_open(&s, b->h, true, err) < 0 ||
 	    choose_tag(&s, b->h->sid, tag, &name, err) < 0 || hr_box_hold(b, &s.locks[1], err) < 0)
 		return -1;
 	r = make(&s, b, name, ret_json, err);
@@ -400,7 +410,7 @@ hr_box_fill(struct hr_box *b, struct hr_err *err)
 		b->h->log(b->h->arg, "The sandbox has files of its own: box.from has no effect.");
 		return 0;
 	}
-	if (store_open(&s, b->h, b->h->state_dir, false, err) < 0)
+	if (store_open(&s, b->h, false, err) < 0)
 		return s.path == NULL && err != NULL && err->sys == ENOENT ? no_snapshot(tag, err)
 									   : -1;
 	return fill(&s, b, tag, storage, err);
@@ -447,11 +457,11 @@ hr_box_snapshots(const char *state_dir, char **ret_json, struct hr_err *err)
 }
 
 int
-hr_box_snapshot_remove(const char *state_dir, const char *tag, struct hr_err *err)
+hr_box_snapshot_remove(const struct hr_backend_host *h, const char *tag, struct hr_err *err)
 {
 	HR_CLEAN(store_close) struct store s = {.locks = {-1, -1}};
 
-	if (check_tag(tag, err) < 0 || store_open(&s, NULL, state_dir, true, err) < 0)
+	if (check_tag(tag, err) < 0 || store_open(&s, h, true, err) < 0)
 		return -1;
 	if (hr_path_rename_free(s.locks[0], tag, s.locks[0], REMOVED) != 0)
 		return errno == ENOENT ? no_snapshot(tag, err)

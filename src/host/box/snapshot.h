@@ -6,13 +6,15 @@
 #define HR_HOST_BOX_SNAPSHOT_H
 
 #include "base/err.h"
+#include "host/handrail-backend.h"
 
 /* Lists the records as a JSON array, in the order of their names; the caller frees. Returns 0, or
  * -1 with *err set. */
 int hr_box_snapshots(const char *state_dir, char **ret_json, struct hr_err *err);
 
-/* Removes a snapshot. Boxes that were started from it have their own copies. Returns 0, or -1 with
+/* Removes a snapshot below h->state_dir, and reports a wait by h->log(). Boxes that were started from it have their own copies. Returns 0, or -1 with
  * *err set, HR_E_NOTFOUND if there is none. */
-int hr_box_snapshot_remove(const char *state_dir, const char *tag, struct hr_err *err);
+int hr_box_snapshot_remove(
+    const struct hr_backend_host *h, const char *tag, struct hr_err *err);
 
 #endif
