@@ -6,9 +6,11 @@ import base64
 import json
 import os
 import shutil
+import socket
 import struct
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
@@ -16,6 +18,7 @@ from lib.dockerhost import IMAGE, docker, find_engine, make_image  # noqa: E402
 from lib.e2bfleet import DOMAIN, Calls  # noqa: E402
 from lib.e2breplay import frames  # noqa: E402
 from lib.fleet import Fleet, free_port  # noqa: E402
+from lib.host import PATIENCE  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
 # this machine's programs, in the place of the few in the image
@@ -27,10 +30,10 @@ WEB = ("import http.server, os; os.chdir('/home/user'); "
 
 
 class Service(Calls, Fleet):
-    def __init__(self, *options):
+    def __init__(self, *options, engine=None):
         super().__init__("--image", IMAGE, "--domain", DOMAIN, "--set", "sandbox.use_host_network=true", "--set",
                          "sandbox.runtime_binding_address=127.0.0.1", *USR, *options, kind="docker",
-                         DOCKER_HOST=os.environ["DOCKER_HOST"])
+                         DOCKER_HOST=engine or os.environ["DOCKER_HOST"])
         self.use_e2b()
 
     def start_process(self, o, command, user=None):
@@ -122,6 +125,33 @@ def pauses():
         equal(f.info(p)[0], 404)
 
 
+def engines_that_do_not_answer():
+    """Nothing is said of a pause that is not known, no sandbox dies of it, and a start does not wait for long."""
+    with tempfile.TemporaryDirectory(prefix="test-e2b-docker-") as top, socket.socket(socket.AF_UNIX) as silent:
+        real, path = os.environ["DOCKER_HOST"].removeprefix("unix://"), os.path.join(top, "engine")
+        silent.bind(os.path.join(top, "silent"))
+        silent.listen()
+
+        def lead(to):
+            os.symlink(to, path + "~")
+            os.rename(path + "~", path)
+        lead(real)
+        with Service(engine="unix://" + path) as f:
+            o = f.create(timeout=600)
+            equal(f.api("POST", "/sandboxes/%s/pause" % o["sandboxID"])[0], 204)
+            equal((f.info(o)[1]["state"], f.info(o)[1]["pauseMode"]), ("paused", "full"))
+            lead("nowhere")
+            equal((f.info(o)[1]["state"], f.info(o)[1].get("pauseMode")), ("paused", None))
+            f.process.terminate()
+            f.process.wait(PATIENCE)
+            lead("silent")
+            begun = time.monotonic()
+            f.start()
+            equal(time.monotonic() - begun < 60, True, "of two questions each takes 10 s")
+            lead(real)
+            equal((f.info(o)[1]["state"], f.info(o)[1]["pauseMode"]), ("paused", "full"))
+
+
 def templates():
     """A template's image, account and directory; a pool of them has its account before the claim."""
     with Service("--e2b-template", "tools=%s;user=other;workdir=/tmp" % IMAGE) as f:
@@ -152,7 +182,7 @@ def main():
     return tap.done()
 
 
-TESTS = [commands_and_files, ports, code, pauses, templates]
+TESTS = [commands_and_files, ports, code, pauses, engines_that_do_not_answer, templates]
 
 if __name__ == "__main__":
     sys.exit(main())

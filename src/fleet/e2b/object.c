@@ -161,32 +161,35 @@ put_network(struct hr_buf *b, const struct hr_fleet_row *row, struct json_object
 	hr_json_put_whole(b, o);
 }
 
-/* Returns the name of how the sandbox is paused: one whose processes have ended keeps its files. */
+/* Returns the name of how the sandbox is paused: one whose processes have ended keeps its files.
+ * NULL: that is not known, since the engine does not answer or still pauses it. */
 static const char *
 pause_mode(const struct hr_fleet *f, const struct hr_fleet_row *row)
 {
 	struct hr_err err = {0};
 	char state[32];
 
-	return row->state == HR_FLEET_PAUSED &&
-		       f->engine->state(f->engine_self, row->id, state, &err) == 0 &&
-		       strcmp(state, "exited") == 0
-		   ? "filesystem"
-		   : "full";
+	if (f->engine->state(f->engine_self, row->id, state, &err) != 0)
+		return NULL;
+	return strcmp(state, "exited") == 0   ? "filesystem"
+	       : strcmp(state, "paused") == 0 ? "full"
+					      : NULL;
 }
 
 static void
 put_detail(struct hr_buf *b, const struct hr_fleet_call *c, const struct hr_fleet_row *row,
     struct json_object *e2b)
 {
+	const char *mode = hr_e2b_is_paused(row) ? pause_mode(c->api->fleet, row) : NULL;
+
 	hr_json_put_named(b, "envdAccessToken", row->session_key);
 	put_domain(b, c);
 	put_network(b, row, e2b);
 	hr_buf_addf(b, ",\"lifecycle\":{\"onTimeout\":\"%s\",\"autoResume\":%s}",
 	    row->end_pauses ? "pause" : "kill",
 	    hr_json_true_at(e2b, "autoResume") ? "true" : "false");
-	if (hr_e2b_is_paused(row))
-		hr_buf_addf(b, ",\"pauseMode\":\"%s\"", pause_mode(c->api->fleet, row));
+	if (mode != NULL)
+		hr_json_put_named(b, "pauseMode", mode);
 }
 
 void

@@ -354,7 +354,7 @@ local_state(void *self, const char *id, char ret[32], struct hr_err *err)
 		return -1;
 	if (hr_sandbox_connect(s, &why) == 0)
 		(void)snprintf(ret, 32, "%s", hr_sandbox_state(s));
-	else if (s->elsewhere)
+	else if (s->elsewhere || why.code == HR_E_UNAVAILABLE)
 		return hr_err_pass(err, &why);
 	else
 		(void)snprintf(ret, 32, "%s", why.code == HR_E_NO_SANDBOX ? "gone" : "exited");

@@ -16,6 +16,7 @@
 #include "proto/json.h"
 
 #define CALL_TIMEOUT_S 70 /* seconds; stopping takes as long as the container needs */
+#define PING_TIMEOUT_S 10
 #define URL_TEXT_MAX 16384
 #define LINE_MAX_BYTES (1u << 20)
 #define NO_ANSWER                                                                                  \
@@ -96,7 +97,7 @@ int
 hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_err *err)
 {
 	struct hr_http_request ping = {
-	    .method = "GET", .timeout_s = CALL_TIMEOUT_S, .header = "Api-Version"};
+	    .method = "GET", .timeout_s = PING_TIMEOUT_S, .header = "Api-Version"};
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	struct hr_err why = {0};
 	struct hr_err he = {0};
@@ -104,6 +105,7 @@ hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_err *err)
 
 	memset(e, 0, sizeof(*e));
 	e->watch_fd = -1;
+	e->timeout_s = CALL_TIMEOUT_S;
 	if (address(e, hr_engine_at(env), err) < 0)
 		return -1;
 	e->http = hr_http_new(&he);
@@ -129,7 +131,7 @@ hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct
     struct json_object **ret, struct hr_err *err)
 {
 	static const char *const json[] = {"Content-Type: application/json", NULL};
-	struct hr_http_request req = {.method = method, .timeout_s = CALL_TIMEOUT_S};
+	struct hr_http_request req = {.method = method, .timeout_s = e->timeout_s};
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	HR_BUF(b, 64u << 20);
 

@@ -27,6 +27,7 @@
 
 #define EDGE "edge" /* below the sandbox's directory: HR_SIDECAR_EDGE of the container */
 #define MODE "sandbox.security.network_mode"
+#define QUESTION_S 10 /* limit of a call that no sandbox needs */
 #define INSTEAD "use the back-end box: \"handrail up -r box --network egress\""
 
 /* ---- before anything is made ---- */
@@ -91,10 +92,9 @@ hr_docker_check_rules(const struct hr_backend_host *h, struct hr_err *err)
 
 /* Refuses an Engine whose containers have another root than this machine's: the container could
  * not make its server's socket. */
-int
-hr_docker_holds_rules(void *self, struct hr_err *err)
+static int
+check_engine(struct hr_docker *d, struct hr_err *err)
 {
-	struct hr_docker *d = self;
 	HR_PUT struct json_object *o = NULL;
 	struct json_object *list;
 	const char *text;
@@ -116,6 +116,17 @@ hr_docker_holds_rules(void *self, struct hr_err *err)
 	return 0;
 }
 
+int
+hr_docker_holds_rules(void *self, struct hr_err *err)
+{
+	struct hr_docker *d = self;
+
+	if (hr_docker_engine(d, err) < 0)
+		return -1;
+	d->engine.timeout_s = QUESTION_S;
+	return check_engine(d, err);
+}
+
 /* ---- a container ---- */
 
 static char *
@@ -135,7 +146,7 @@ hr_docker_prepare_rules(struct hr_docker *d, struct hr_err *err)
 
 	if (!wants_rules(d->h))
 		return 0;
-	if (hr_docker_holds_rules(d, err) < 0 || hr_state_directory(d->h->state_dir, true, err) < 0)
+	if (check_engine(d, err) < 0 || hr_state_directory(d->h->state_dir, true, err) < 0)
 		return -1;
 	path = hr_record_path(d->h->state_dir, d->h->sid, HR_RECORD_HOME);
 	free(d->side.dir);
