@@ -46,6 +46,12 @@ def life():
             # Daytona's calls have a field for variables
             equal((len(set(files)), len(files)), (0, 0) if h.kind == "daytona" else (5, 5), "a file for each command")
             equal([f for f in files if os.path.exists(f)], [], "variables are in no file after the command")
+            if kind is RunloopHost:
+                h.at.fault("POST", "execute_async", status=400)
+                equal(h("run", "echo never").returncode != 0, True)
+                for p in h.at.started:
+                    p.wait()
+                equal([os.path.exists(f) for f in h.at.put if f not in files], [False], "nor if it does not start")
             h.ok("write", "sub/f.txt", input="one\ntwo\n")
             h.ok("edit", h.work + "/sub/f.txt", "two", "2")
             equal(h.ok("read", "sub/f.txt"), "one\n2\n")

@@ -15,6 +15,7 @@
 #include "shell/quote.h"
 
 #define ENV_FILE "/tmp/.handrail-env-"
+#define ENV_FILE_MAX 100
 #define LINE_MAX_LEN (16u << 20)
 #define REST_MAX 4096 /* maximum bytes of a path */
 
@@ -157,21 +158,22 @@ ended(struct hr_cloud *c, const char *execution, int timer, struct hr_cloud_end 
 }
 
 /* Makes the command line. The API has no fields for directory and variables: cd sets the first, a
- * file the others, because others could read a command line. The command removes this file. */
+ * file the others, because others could read a command line. The command removes this file, and
+ * does not run if it is missing. */
 static int
-command_line(
-    struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_buf *b, struct hr_err *err)
+command_line(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_buf *b,
+    char file[ENV_FILE_MAX], struct hr_err *err)
 {
 	const char *const *e;
 	const char *eq;
-	char name[HR_UUID_TEXT], file[100];
+	char name[HR_UUID_TEXT];
 	struct hr_buf env;
 	int r = 0;
 
 	if (q->env != NULL && *q->env != NULL) {
 		if (hr_random_uuid(name, err) < 0)
 			return -1;
-		(void)snprintf(file, sizeof(file), ENV_FILE "%s", name);
+		(void)snprintf(file, ENV_FILE_MAX, ENV_FILE "%s", name);
 		hr_buf_init(&env, LINE_MAX_LEN);
 		for (e = q->env; *e != NULL; e++) {
 			eq = strchr(*e, '=');
@@ -184,7 +186,7 @@ command_line(
 		r = hr_buf_check(&env, NULL) == 0 ? hr_runloop_put(c, file, env.p, env.len, err)
 						  : hr_err_nomem(err);
 		hr_buf_done(&env);
-		hr_buf_addf(b, "chmod 600 %s; . %s; rm -f %s; ", file, file, file);
+		hr_buf_addf(b, "chmod 600 %s && . %s || exit; rm -f %s; ", file, file, file);
 	}
 	if (q->cwd != NULL) {
 		hr_buf_adds(b, "cd ");
@@ -263,6 +265,7 @@ hr_runloop_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_
 	struct stream s[2] = {{.q = q, .number = 1}, {.q = q, .number = 2}};
 	HR_BUF(line, LINE_MAX_LEN);
 	HR_FREE char *execution = NULL;
+	char file[ENV_FILE_MAX] = "", command[ENV_FILE_MAX + 8];
 	int r;
 	HR_CLOSE int timer = -1;
 
@@ -271,9 +274,13 @@ hr_runloop_exec(struct hr_cloud *c, const struct hr_cloud_command *q, struct hr_
 		return -1;
 	hr_buf_init(&s[0].line, LINE_MAX_LEN);
 	hr_buf_init(&s[1].line, LINE_MAX_LEN);
-	r = command_line(c, q, &line, err);
+	r = command_line(c, q, &line, file, err);
 	if (r == 0)
 		r = begin(c, hr_buf_str(&line), &execution, err);
+	if (r != 0 && file[0] != '\0') {
+		(void)snprintf(command, sizeof(command), "rm -f %s", file);
+		(void)hr_runloop_launch(c, command, NULL);
+	}
 	if (r == 0)
 		r = follow_all(c, execution, s, timer, ret, err);
 	hr_buf_done(&s[0].line);
