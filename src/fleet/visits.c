@@ -4,6 +4,7 @@
 
 #include "fleet/visits.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <netdb.h>
 #include <pthread.h>
@@ -21,7 +22,8 @@
 #include "base/process/spawn.h"
 #include "fleet/fleet.h"
 
-#define CLIENT 64
+#define END (INET6_ADDRSTRLEN + sizeof(" 65535")) /* one end of a connection, as a text */
+#define CLIENT (2 * END)
 #define VISITS 8192 /* connections of both workers (handrail-fleet.conf.in) */
 
 /* A client has one place, so that its next request replaces the former one, and a number that
@@ -76,21 +78,35 @@ is_visit_of(const char *client, const char *id)
 	return found;
 }
 
-/* Resets the connection `fd` of a process if it leads to the sandbox. */
+/* Returns false if the connection has no such end. */
+static bool
+put_end(char ret[END], const struct sockaddr_storage *a, socklen_t len)
+{
+	char host[INET6_ADDRSTRLEN], port[sizeof("65535")];
+
+	if ((a->ss_family != AF_INET && a->ss_family != AF_INET6) ||
+	    getnameinfo((const struct sockaddr *)a, len, host, sizeof(host), port, sizeof(port),
+		NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+		return false;
+	(void)snprintf(ret, END, "%s %s", host, port);
+	return true;
+}
+
+/* Resets the connection `fd` of a process if it leads to the sandbox. nginx has connections to
+ * sandboxes, too, which are told from those of clients by both ends. */
 static void
 reset_one(int pidfd, int fd, const char *id)
 {
 	HR_CLOSE int copy = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0u);
-	struct sockaddr_storage peer;
-	socklen_t len = sizeof(peer);
-	char host[NI_MAXHOST], port[NI_MAXSERV], client[sizeof(host) + sizeof(port)];
+	struct sockaddr_storage peer, own;
+	socklen_t peer_len = sizeof(peer), own_len = sizeof(own);
+	char from[END], to[END], client[CLIENT];
 
-	if (copy < 0 || getpeername(copy, (struct sockaddr *)&peer, &len) != 0 ||
-	    (peer.ss_family != AF_INET && peer.ss_family != AF_INET6) ||
-	    getnameinfo((struct sockaddr *)&peer, len, host, sizeof(host), port, sizeof(port),
-		NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+	if (copy < 0 || getpeername(copy, (struct sockaddr *)&peer, &peer_len) != 0 ||
+	    getsockname(copy, (struct sockaddr *)&own, &own_len) != 0 ||
+	    !put_end(from, &peer, peer_len) || !put_end(to, &own, own_len))
 		return;
-	(void)snprintf(client, sizeof(client), "%s %s", host, port);
+	(void)snprintf(client, sizeof(client), "%s %s", from, to);
 	/* a connect() to no address resets */
 	if (is_visit_of(client, id))
 		(void)connect(

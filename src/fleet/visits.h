@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 /* Records that the latest request on a client's connection is for the sandbox `id`; "": for none.
- * `client` is the connection's other end, "ADDRESS PORT"; "": it has none. */
+ * `client` is the two ends of the connection, the other one first, "ADDRESS PORT ADDRESS PORT". */
 void hr_fleet_visit(const char *client, const char *id);
 
 /* Resets the connections of nginx's workers whose latest request is for the sandbox, as far as the
