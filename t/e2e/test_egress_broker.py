@@ -838,6 +838,7 @@ def inspected_changes(w):
     equal(w.curl(*trust, "https://api.test/ok/x")[0], 0)
     for pid in nginx(w)[:1]:
         os.kill(pid, signal.SIGKILL)
+        process.wait_gone(pid, PATIENCE)  # a connection that it takes before is lost with it
     equal(w.curl(*trust, "https://api.test/ok/x")[0], 0, "nginx is started again")
     os.kill(w.broker(), signal.SIGKILL)
     equal(w.curl(*trust, "https://api.test/ok/x")[0], 0)
