@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +14,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/dir.h"
 #include "base/fd.h"
 #include "base/plain.h"
 
 #define MOVED_MAX 10000 /* directories that a removal moves to its top */
-#define TEMPORARY_TRIES 8
+#define WRITER_MS 2000  /* time for which another writer is waited for */
+#define PAUSE_MS 10
 
 char *
 hr_path_join(const char *dir, const char *name)
@@ -246,14 +249,19 @@ hr_path_write(const char *path, const void *p, size_t len, mode_t mode, struct h
 }
 
 /* Returns true if this process has the lock of the file of that name: it alone may rename or remove
- * the file. */
+ * the file. Otherwise errno is EWOULDBLOCK if another process has it, or has replaced the file. */
 static bool
 lock_temporary(int fd, const char *name)
 {
 	struct stat own, named;
 
-	return flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &own) == 0 &&
-	       lstat(name, &named) == 0 && own.st_ino == named.st_ino && own.st_dev == named.st_dev;
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+		return false;
+	if (fstat(fd, &own) == 0 && lstat(name, &named) == 0 && own.st_ino == named.st_ino &&
+	    own.st_dev == named.st_dev)
+		return true;
+	errno = EWOULDBLOCK;
+	return false;
 }
 
 bool
@@ -271,23 +279,30 @@ hr_path_clean(const char *path)
 	return lock_temporary(fd, tmp.p) && unlink(tmp.p) == 0;
 }
 
-/* Makes the temporary file of a path, with a lock, and sets its name in `tmp`. A second writer
- * beside a living one gets a name of its own. */
+/* Makes the temporary file of a path, with a lock, and sets its name in `tmp`. Waits for another
+ * writer of the path. The file has a random name, which nobody finds again, only if that writer
+ * stands still, or if the name is taken by something else. */
 static int
 open_temporary(const char *path, struct hr_buf *tmp)
 {
-	int fd, i;
+	const int64_t until = hr_now_ms() + WRITER_MS;
+	int fd;
 
 	hr_buf_addf(tmp, "%s" HR_PATH_UNFINISHED, path);
-	for (i = 0; i < TEMPORARY_TRIES && hr_buf_check(tmp, NULL) == 0; i++) {
+	while (hr_buf_check(tmp, NULL) == 0) {
 		fd = open(tmp->p, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		if (fd >= 0 && lock_temporary(fd, tmp->p))
 			return fd;
 		/* another writer has taken the new file for that of a killed one */
-		if (fd >= 0)
+		if (fd >= 0) {
 			hr_fd_close(&fd);
-		else if (errno != EEXIST || !hr_path_clean(path))
+		} else if (errno != EEXIST) {
 			break;
+		} else if (!hr_path_clean(path)) {
+			if (errno != EWOULDBLOCK || hr_now_ms() >= until)
+				break;
+			(void)poll(NULL, 0, PAUSE_MS);
+		}
 	}
 	hr_buf_reset(tmp);
 	hr_buf_addf(tmp, "%s.XXXXXX", path);

@@ -44,9 +44,9 @@ int hr_path_open_own(const char *path, int flags, mode_t mode, struct hr_err *er
 int hr_path_read(const char *path, struct hr_buf *b, struct hr_err *err);
 /* Appends the rest of fd from its position; `path` is for the error. */
 int hr_path_read_fd(int fd, const char *path, struct hr_buf *b, struct hr_err *err);
-/* Replaces the file atomically: writes a temporary file beside it, then renames that. The temporary
- * file of a killed writer is replaced by the next writer of the same path, and removed by
- * hr_path_clean() and hr_path_unlink(). */
+/* Replaces the file atomically: writes a temporary file beside it, then renames that. Waits for
+ * another writer of the path, up to two seconds. The temporary file of a killed writer is replaced
+ * by the next writer of the same path, and removed by hr_path_clean() and hr_path_unlink(). */
 #define HR_PATH_UNFINISHED "~" /* suffix of the temporary file */
 int hr_path_write(const char *path, const void *p, size_t len, mode_t mode, struct hr_err *err);
 /* Does the same for a file of another account, which owns the file before it gets its name;
@@ -55,8 +55,8 @@ int hr_path_write(const char *path, const void *p, size_t len, mode_t mode, stru
 int hr_path_write_for(
     const char *path, const void *p, size_t len, mode_t mode, uid_t owner, struct hr_err *err);
 
-/* Removes the temporary file of a writer that was killed. Returns false if another process writes,
- * or if the file cannot be removed. */
+/* Removes the temporary file of a writer that was killed. Returns false with errno: EWOULDBLOCK if
+ * another process writes, or why the file cannot be removed. */
 bool hr_path_clean(const char *path);
 /* Removes a file of hr_path_write() and its temporary file. Returns what unlink() of the file
  * returns, with errno. */

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 
 static char top[64];
 static int before_rename; /* a signal that this process gets there */
+static pid_t stopped;     /* a process that continues, and ends, when this one waits; 0: none */
 
 static const char *
 in_top(const char *name)
@@ -39,6 +41,21 @@ rename(const char *from, const char *to)
 	if (before_rename != 0)
 		(void)raise(before_rename);
 	return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+
+int
+poll(struct pollfd *fds, nfds_t n, int ms)
+{
+	const struct timespec limit = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+	int status;
+
+	if (stopped == 0)
+		return ppoll(fds, n, &limit, NULL);
+	ck_assert_int_eq(kill(stopped, SIGCONT), 0);
+	ck_assert_int_eq(waitpid(stopped, &status, 0), stopped);
+	ck_assert_int_eq(status, 0);
+	stopped = 0;
+	return 0;
 }
 
 /* Starts a writer that gets a signal when its temporary file is complete. */
@@ -255,7 +272,22 @@ START_TEST(killed_writers_leave_nothing_for_long)
 }
 END_TEST
 
-/* A writer that lives keeps its file, and both write a whole one. */
+/* A second writer waits, so that it has no name that nobody finds again if it is killed. */
+START_TEST(writers_one_after_the_other)
+{
+	const char *path = in_top("a");
+
+	stopped = interrupted(path, "the first one", SIGSTOP);
+	ck_assert(!hr_path_clean(path));
+	ck_assert_int_eq(errno, EWOULDBLOCK);
+	ck_assert_int_eq(hr_path_write(path, "the second one", 14, 0600, NULL), 0);
+	ck_assert_int_eq(stopped, 0);
+	assert_holds(path, "the second one");
+	ck_assert_int_eq(entries(), 1);
+}
+END_TEST
+
+/* A writer that stands still keeps its file, and both write a whole one. */
 START_TEST(writers_beside_each_other)
 {
 	const char *path = in_top("a");
@@ -472,6 +504,7 @@ main(void)
 	tcase_add_test(tc, remove_takes_trees_of_any_depth);
 	tcase_add_test(tc, killed_writers_leave_nothing_for_long);
 	tcase_add_test(tc, writers_beside_each_other);
+	tcase_add_test(tc, writers_one_after_the_other);
 	tcase_add_test(tc, a_temporary_name_that_is_taken);
 	tcase_add_test(tc, remove_reports_why);
 	tcase_add_test(tc, a_visitor_can_stop_the_walk);
