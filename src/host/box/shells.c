@@ -9,8 +9,10 @@
 
 #include <json-c/json_object.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/random.h"
+#include "base/text/quote.h"
 #include "host/life/action.h"
 #include "host/records/record.h"
 #include "proto/json.h"
@@ -18,7 +20,7 @@
 #define SESSIONS_MAX 64
 #define PLACE "/var/tmp/.handrail-fork."
 #define DEFAULT "default"
-#define TIMEOUT_S 60
+#define TIMEOUT_S 60 /* for all shells of one box */
 #define SCRIPT_MAX (64u << 10)
 
 /* Walks the names of all variables without a process, whose number `$!` would keep, and without
@@ -87,10 +89,25 @@ hr_shells_done(struct hr_shells *t)
 	json_object_put(t->last);
 }
 
+/* Returns the seconds until then, at least 1. */
+static int
+left_s(int64_t until)
+{
+	int64_t s = (until - hr_now_ms() + 999) / 1000;
+
+	return s > 1 ? (int)s : 1;
+}
+
+static int64_t
+limit(void)
+{
+	return hr_now_ms() + TIMEOUT_S * INT64_C(1000);
+}
+
 /* Sends a request with a JSON body, which is taken (NULL: a GET). */
 static int
-ask(struct hr_sandbox *s, const char *path, struct json_object *take, struct json_object **ret,
-    struct hr_err *err)
+ask(struct hr_sandbox *s, const char *path, struct json_object *take, int64_t until,
+    struct json_object **ret, struct hr_err *err)
 {
 	static const char *const headers[] = {"Content-Type: application/json", NULL};
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
@@ -99,7 +116,7 @@ ask(struct hr_sandbox *s, const char *path, struct json_object *take, struct jso
 	struct hr_http_request r = {.method = body != NULL ? "POST" : "GET",
 	    .url = path,
 	    .headers = body != NULL ? headers : NULL,
-	    .timeout_s = TIMEOUT_S + 5,
+	    .timeout_s = (unsigned)left_s(until) + 5,
 	    .watch_fd = -1};
 
 	if (body != NULL && (hr_json_put(&text, body) < 0 || hr_buf_check(&text, NULL) < 0))
@@ -115,20 +132,21 @@ ask(struct hr_sandbox *s, const char *path, struct json_object *take, struct jso
 
 /* Runs a hidden command in the shell of a session. Returns its status, or -1 with *err set. */
 static int
-run_in(struct hr_sandbox *s, const char *session, const char *command, struct hr_err *err)
+run_in(struct hr_sandbox *s, const char *session, const char *command, int64_t until,
+    struct hr_err *err)
 {
 	HR_PUT struct json_object *answer = NULL;
 	struct json_object *o = hr_json_object(err, "action",
 	    hr_json_object(NULL, "action", json_object_new_string("run"), "args",
 		hr_json_object(NULL, "command", json_object_new_string(command), "hidden",
 		    json_object_new_boolean(true), "blocking", json_object_new_boolean(true), NULL),
-		"timeout", json_object_new_int(TIMEOUT_S), NULL),
+		"timeout", json_object_new_int(left_s(until)), NULL),
 	    NULL);
 	struct json_object *code;
 	char path[128];
 
 	(void)snprintf(path, sizeof(path), "/handrail/v1/run?session=%.60s", session);
-	if (o == NULL || ask(s, path, o, &answer, err) < 0)
+	if (o == NULL || ask(s, path, o, until, &answer, err) < 0)
 		return -1;
 	code = hr_json_at(hr_json_at(hr_json_at(answer, "extras"), "metadata"), "exit_code");
 	if (json_object_is_type(code, json_type_int) && json_object_get_int(code) >= 0)
@@ -146,7 +164,7 @@ hr_shells_find(struct hr_sandbox *s, struct hr_shells *t, struct hr_err *err)
 	const char *name;
 	size_t i;
 
-	if (ask(s, "/handrail/v1/sessions", NULL, &answer, err) < 0)
+	if (ask(s, "/handrail/v1/sessions", NULL, limit(), &answer, err) < 0)
 		return -1;
 	list = hr_json_at(answer, "sessions");
 	if (!json_object_is_type(list, json_type_array) || hr_json_count(list) > SESSIONS_MAX)
@@ -169,7 +187,7 @@ hr_shells_find(struct hr_sandbox *s, struct hr_shells *t, struct hr_err *err)
 
 /* Returns the number of the session's last command, or -1 with *err set. */
 static int64_t
-last_command(struct hr_sandbox *s, const char *session, struct hr_err *err)
+last_command(struct hr_sandbox *s, const char *session, int64_t until, struct hr_err *err)
 {
 	HR_PUT struct json_object *answer = NULL;
 	struct json_object *list;
@@ -177,7 +195,7 @@ last_command(struct hr_sandbox *s, const char *session, struct hr_err *err)
 	int64_t id;
 
 	(void)snprintf(path, sizeof(path), "/handrail/v1/commands?session=%.60s", session);
-	if (ask(s, path, NULL, &answer, err) < 0)
+	if (ask(s, path, NULL, until, &answer, err) < 0)
 		return -1;
 	list = hr_json_at(answer, "commands");
 	id = hr_json_count(list) == 0
@@ -195,6 +213,7 @@ make_place(struct hr_sandbox *s, struct hr_shells *t, struct hr_err *err)
 	char digits[17];
 	HR_BUF(command, SCRIPT_MAX);
 	HR_BUF(out, SCRIPT_MAX);
+	HR_BUF(shown, SCRIPT_MAX);
 	int status;
 	size_t i;
 
@@ -210,16 +229,18 @@ make_place(struct hr_sandbox *s, struct hr_shells *t, struct hr_err *err)
 	if (hr_buf_check(&command, err) < 0 ||
 	    hr_sandbox_run_static(s, hr_buf_str(&command), TIMEOUT_S, &status, &out, err) < 0)
 		return -1;
-	return status == 0
-		   ? 0
-		   : hr_err_set(err, HR_E_RUNTIME,
-			 "the state of the shells cannot be written to %s of the box: %.300s",
-			 t->place, hr_buf_str(&out));
+	if (status == 0)
+		return 0;
+	hr_quote_text(&shown, hr_buf_str(&out), out.len);
+	return hr_err_set(err, HR_E_RUNTIME,
+	    "the state of the shells cannot be written to %s of the box: %.300s", t->place,
+	    hr_buf_str(&shown));
 }
 
 int
 hr_shells_save(struct hr_sandbox *s, struct hr_shells *t, struct hr_err *err)
 {
+	const int64_t until = limit();
 	char path[160];
 	HR_BUF(command, SCRIPT_MAX);
 	int64_t last;
@@ -233,8 +254,8 @@ hr_shells_save(struct hr_sandbox *s, struct hr_shells *t, struct hr_err *err)
 		hr_buf_reset(&command);
 		hr_buf_addf(&command, SAVE, path, path, path);
 		if (hr_buf_check(&command, err) < 0 ||
-		    run_in(s, t->names.v[i], hr_buf_str(&command), err) < 0 ||
-		    (last = last_command(s, t->names.v[i], err)) < 0 ||
+		    run_in(s, t->names.v[i], hr_buf_str(&command), until, err) < 0 ||
+		    (last = last_command(s, t->names.v[i], until, err)) < 0 ||
 		    hr_json_set(t->last, t->names.v[i], json_object_new_int64(last), err) < 0)
 			return -1;
 	}
@@ -244,11 +265,12 @@ hr_shells_save(struct hr_sandbox *s, struct hr_shells *t, struct hr_err *err)
 int
 hr_shells_check(struct hr_sandbox *s, const struct hr_shells *t, struct hr_err *err)
 {
+	const int64_t until = limit();
 	int64_t last;
 	size_t i;
 
 	for (i = 0; i < t->names.n; i++) {
-		last = last_command(s, t->names.v[i], err);
+		last = last_command(s, t->names.v[i], until, err);
 		if (last < 0)
 			return -1;
 		if (last != hr_json_int_at(t->last, t->names.v[i]))
@@ -261,8 +283,8 @@ hr_shells_check(struct hr_sandbox *s, const struct hr_shells *t, struct hr_err *
 }
 
 static int
-restore_one(
-    struct hr_sandbox *b, const struct hr_shells *t, const char *session, struct hr_err *err)
+restore_one(struct hr_sandbox *b, const struct hr_shells *t, const char *session, int64_t until,
+    struct hr_err *err)
 {
 	HR_PUT struct json_object *answer = NULL;
 	char path[160];
@@ -270,14 +292,14 @@ restore_one(
 	int status;
 
 	if (strcmp(session, DEFAULT) != 0 &&
-	    ask(b, "/handrail/v1/create", hr_json_texts(err, "name", session, NULL), &answer, err) <
-		0)
+	    ask(b, "/handrail/v1/create", hr_json_texts(err, "name", session, NULL), until, &answer,
+		err) < 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "%s/%s", t->place, session);
 	hr_buf_addf(&command, RESTORE, path, path, path);
 	if (hr_buf_check(&command, err) < 0)
 		return -1;
-	status = run_in(b, session, hr_buf_str(&command), err);
+	status = run_in(b, session, hr_buf_str(&command), until, err);
 	if (status <= 0)
 		return status;
 	return hr_err_set(err, HR_E_RUNTIME,
@@ -289,11 +311,12 @@ restore_one(
 int
 hr_shells_restore(struct hr_sandbox *branch, const struct hr_shells *t, struct hr_err *err)
 {
+	const int64_t until = limit();
 	size_t i;
 	int r = 0;
 
 	for (i = 0; i < t->names.n && r == 0; i++)
-		r = restore_one(branch, t, t->names.v[i], err);
+		r = restore_one(branch, t, t->names.v[i], until, err);
 	if (r == 0)
 		hr_shells_remove(branch, t);
 	return r;
