@@ -166,7 +166,15 @@ def refused(h):
         h.fails(2, "--count must be from 1 to 1000", "fork", "one", "two", "--count=" + count)
     h.ok("run", "-n", "one", "exec 7>~/mine")
     h.fails(1, "/mine open for writing", "fork", "one", "two")
-    h.ok("run", "-n", "one", "exec 7>/dev/shm/other 8<~/mine; (sleep 1000 7>&- &)")
+    # in mounts of its own
+    nested = h.ok("run", "-n", "one", "exec 7>&-; mkfifo ~/on; (unshare -rm --propagation unchanged bash -c 'exec "
+                  "7>~/nested; echo on >~/on; exec sleep 999 2>&-' 2>~/on >&- &); cat ~/on").strip()
+    if nested == "on":
+        h.fails(1, "/nested open for writing", "fork", "one", "two")
+    else:
+        equal("Operation not permitted" in nested, True, nested)
+    h.ok("run", "-n", "one", "pkill -f 'sleep 99[9]'; while pgrep -f 'sleep 99[9]'; do :; done; rm ~/on")
+    h.ok("run", "-n", "one", "exec 7>/dev/shm/other 8<~/mine; (sleep 1000 7>&- &); until pgrep -x sleep; do :; done")
     answer = json.loads(h.ok("fork", "one", "two", "--json"))
     equal([x["names"] for x in answer["not_copied"] if "processes" in x["what"]], [["sleep"]])
     h.ok("run", "-n", "one", "echo half >~/mine; exec 7>>~/mine")

@@ -165,24 +165,49 @@ is_own(const char *line, const char *storage, int *ret_id)
 	       (strcmp(type, "overlay") == 0 || strstr(root, storage) != NULL);
 }
 
-/* Composes the text "DIRECTORY/storage/", which a mount of the storage has in its root. */
-static int
-own_mounts(const struct hr_box *b, struct hr_buf *ids, struct hr_err *err)
+/* Appends the numbers of such mounts in the namespace of a process, unless `seen` has it. A process
+ * that ends, or must not be examined, has none. */
+static void
+add_mounts(pid_t pid, const char *storage, struct hr_strv *seen, struct hr_buf *ids)
 {
-	HR_FREE char *storage = NULL;
-	char path[64], *rest, *line;
+	char path[64], name[64] = "", *rest, *line;
 	HR_BUF(text, MOUNTS_MAX);
 	int id;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)b->pid);
-	if (hr_text_setf(&storage, err, "/%s/storage/", hr_path_leaf(b->side.dir)) < 0 ||
-	    hr_path_read(path, &text, err) < 0)
-		return -1;
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+	if (readlink(path, name, sizeof(name) - 1) < 0 || hr_is_one_of(name, hr_strv_list(seen)))
+		return;
+	hr_strv_add(seen, name);
+	(void)snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
+	if (hr_path_read(path, &text, NULL) < 0)
+		return;
 	(void)hr_buf_str(&text);
 	for (rest = text.p; rest != NULL && (line = strsep(&rest, "\n")) != NULL;)
 		if (is_own(line, storage, &id))
 			hr_buf_addf(ids, " %d ", id);
-	return hr_buf_check(ids, err);
+}
+
+/* Lists the numbers of such mounts in all namespaces of the box, whose processes can make more.
+ * Fails if none is found. */
+static int
+own_mounts(const struct hr_box *b, const struct processes *all, struct hr_buf *ids,
+    struct hr_err *err)
+{
+	HR_FREE char *storage = NULL;
+	HR_CLEAN(hr_strv_done) struct hr_strv seen = {0};
+	size_t i;
+
+	/* a mount of the storage has this text in its root */
+	if (hr_text_setf(&storage, err, "/%s/storage/", hr_path_leaf(b->side.dir)) < 0)
+		return -1;
+	for (i = 0; i < all->n; i++)
+		if (all->v[i].inside)
+			add_mounts(all->v[i].pid, storage, &seen, ids);
+	if (seen.failed)
+		return hr_err_nomem(err);
+	return ids->len > 0 ? hr_buf_check(ids, err)
+			    : hr_err_set(err, HR_E_RUNTIME,
+				  "no mount of the box can be seen: its processes may have ended");
 }
 
 /* Returns true if descriptor `name` of the process is such a file; writes its path. */
@@ -239,7 +264,7 @@ hr_look_written(const struct hr_box *b, char **ret_text, struct hr_err *err)
 	size_t i;
 
 	*ret_text = NULL;
-	if (list(b, &all, err) < 0 || own_mounts(b, &ids, err) < 0)
+	if (list(b, &all, err) < 0 || own_mounts(b, &all, &ids, err) < 0)
 		return -1;
 	for (i = 0; i < all.n && *ret_text == NULL; i++)
 		if (all.v[i].inside && look_at(all.v[i].pid, hr_buf_str(&ids), ret_text, err) < 0)
