@@ -404,6 +404,14 @@ def changes_of_files():
             for what, body in (("rename", {"path": below, "to": s.work_dir + "/taken"}), ("remove", {"path": below})):
                 equal(s.request("POST", V1 + what, json.dumps(body), {"X-Session-API-Key": KEY}).status, 403, what)
             equal(os.path.exists(key), True)
+            # nor is anything in the directory by which its processes find each other, or put there
+            session, mine = s.run_dir + "/session.sock", s.work_dir + "/mine"
+            open(mine, "w").close()
+            for what, body in (("remove", {"path": session}), ("remove", {"path": s.run_dir}),
+                               ("rename", {"path": session, "to": s.work_dir + "/taken"}),
+                               ("rename", {"path": mine, "to": s.run_dir + "/given"})):
+                equal(s.request("POST", V1 + what, json.dumps(body), {"X-Session-API-Key": KEY}).status, 403, body)
+            equal((os.path.exists(session), os.listdir(s.work_dir)), (True, ["mine"]))
 
 
 def next_event(r):

@@ -67,6 +67,34 @@ hr_reach_leads_to_hidden(int fd)
 	return false;
 }
 
+/* Returns true if a path is a directory or lies in it. */
+static bool
+is_within(const char *path, const char *directory)
+{
+	size_t len = strlen(directory);
+
+	return strncmp(path, directory, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
+int
+hr_reach_keep_out(const char *run_dir, int fd, bool removal)
+{
+	char proc[64], way[PATH_MAX], run[PATH_MAX];
+	ssize_t n;
+
+	if (fd < 0)
+		return -1;
+	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	n = readlink(proc, way, sizeof(way) - 1);
+	way[n > 0 ? n : 0] = '\0';
+	if (n > 0 && realpath(run_dir, run) != NULL && !is_within(way, run) &&
+	    !(removal && is_within(run, way)))
+		return fd;
+	hr_fd_close(&fd);
+	errno = EACCES;
+	return -1;
+}
+
 /* Returns true for a file that may be opened. Files of procfs have no blocks; those with restricted
  * modes give access to a process's memory, environment and descriptors, which the kernel would
  * allow this process for itself. */

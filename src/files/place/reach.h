@@ -42,6 +42,9 @@ int hr_reach_open_whose(int dir, const char *path, int flags, bool *ret_shells);
 int hr_reach_enter(struct hr_account_own *own);
 /* Returns true if `fd` is a directory on the way to a file with the server's secrets. */
 bool hr_reach_leads_to_hidden(int fd);
+/* Keeps clients from the server's run directory. Takes fd, which may be -1. Returns it, or -1 with
+ * EACCES if it is in that directory or, for `removal`, contains it. */
+int hr_reach_keep_out(const char *run_dir, int fd, bool removal);
 /* Makes one directory; with `shells`, using the account's rights. */
 int hr_reach_mkdir(int dir, const char *name, mode_t mode, bool shells);
 /* Makes a symbolic link in the same way. */

@@ -258,7 +258,8 @@ new_directory(struct envd_watcher *w, const char *name)
 	int fd =
 	    path != NULL ? hr_plain_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW) : -1;
 
-	if (fd >= 0 && tree_add(w, fd, name, true, 0) < 0 && errno != ENOENT)
+	if (path == NULL || (fd >= 0 && tree_add(w, fd, name, true, 0) < 0 && errno != ENOENT) ||
+	    w->seen.failed)
 		w->fn(w->arg, "", "", NULL);
 }
 

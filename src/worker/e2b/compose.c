@@ -23,8 +23,8 @@
 static int
 append(struct hr_e2b_write *u, const char *path)
 {
-	HR_CLOSE int fd = hr_e2b_keep_out(
-	    u->c, hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, false), false);
+	HR_CLOSE int fd = hr_reach_keep_out(u->c->w->run_dir,
+	    hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, false), false);
 	struct hr_buf *buf = &u->c->w->body;
 	struct stat st;
 	ssize_t n = -1;

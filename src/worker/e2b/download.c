@@ -379,8 +379,8 @@ send(struct hr_e2b_call *c, const char *path)
 {
 	enum encoding encoding =
 	    choose(hr_e2b_header(c, "ACCEPT_ENCODING"), c->r->range[0] != '\0');
-	HR_CLOSE int fd = hr_e2b_keep_out(
-	    c, hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, false), false);
+	HR_CLOSE int fd = hr_reach_keep_out(c->w->run_dir,
+	    hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, false), false);
 	HR_BUF(disposition, HR_E2B_PATH_MAX * 3);
 	HR_BUF(why, 256);
 	struct stat st;

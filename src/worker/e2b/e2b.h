@@ -45,9 +45,6 @@ int hr_e2b_sys(struct hr_buf *why, const char *call, const char *path, int sys);
 int hr_e2b_mkdirs(struct hr_e2b_call *c, const char *path, bool *ret_shells, struct hr_buf *why);
 /* Returns the directory of a cleaned path; the caller frees. NULL: no memory. */
 char *hr_e2b_parent(const char *path);
-/* Keeps clients from the server's run directory. Takes fd, which may be -1. Returns it, or -1 with
- * EACCES if it is in that directory or, for `removal`, contains it. */
-int hr_e2b_keep_out(const struct hr_e2b_call *c, int fd, bool removal);
 /* Appends EntryInfo of a path. Returns 0, or -1 with errno. */
 int hr_e2b_put_entry(struct hr_buf *b, const char *path);
 

@@ -244,7 +244,7 @@ entry_check(const struct call *k, const struct entry *e)
 		return -1;
 	}
 	fd = hr_reach_check(openat(e->dir, e->leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC));
-	fd = hr_e2b_keep_out(k->c, fd, true);
+	fd = hr_reach_keep_out(k->c->w->run_dir, fd, true);
 	if (fd < 0)
 		return -1;
 	if (hr_reach_leads_to_hidden(fd)) {

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +82,7 @@ hr_e2b_mkdirs(struct hr_e2b_call *c, const char *path, bool *ret_shells, struct 
 		}
 		if (fd < 0 && errno == ENOENT) {
 			/* refuse before the first directory is made, not after the last */
-			dir = hr_e2b_keep_out(c, dir, false);
+			dir = hr_reach_keep_out(c->w->run_dir, dir, false);
 			if (dir < 0)
 				break;
 			fd = make(c, dir, name, at, *ret_shells, why);
@@ -97,40 +96,12 @@ hr_e2b_mkdirs(struct hr_e2b_call *c, const char *path, bool *ret_shells, struct 
 		close(dir);
 		dir = fd;
 	}
-	dir = hr_e2b_keep_out(c, dir, false);
+	dir = hr_reach_keep_out(c->w->run_dir, dir, false);
 	if (dir < 0 || at == NULL)
 		return hr_e2b_sys(why, "open", path, dir < 0 ? errno : ENOMEM);
 	fd = dir;
 	dir = -1;
 	return fd;
-}
-
-/* Returns true if a path is a directory or lies in it. */
-static bool
-is_within(const char *path, const char *directory)
-{
-	size_t len = strlen(directory);
-
-	return strncmp(path, directory, len) == 0 && (path[len] == '/' || path[len] == '\0');
-}
-
-int
-hr_e2b_keep_out(const struct hr_e2b_call *c, int fd, bool removal)
-{
-	char proc[64], way[PATH_MAX], run[PATH_MAX];
-	ssize_t n;
-
-	if (fd < 0)
-		return -1;
-	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
-	n = readlink(proc, way, sizeof(way) - 1);
-	way[n > 0 ? n : 0] = '\0';
-	if (n > 0 && realpath(c->w->run_dir, run) != NULL && !is_within(way, run) &&
-	    !(removal && is_within(run, way)))
-		return fd;
-	hr_fd_close(&fd);
-	errno = EACCES;
-	return -1;
 }
 
 int

@@ -183,7 +183,7 @@ open_place(struct hr_e2b_write *u, int dir, bool shells)
 	if (r < 0)
 		return hr_e2b_write_fail_errno(
 		    u, "error opening file", "open", err.sys != 0 ? err.sys : EINVAL);
-	u->file.dir = hr_e2b_keep_out(u->c, u->file.dir, false);
+	u->file.dir = hr_reach_keep_out(u->c->w->run_dir, u->file.dir, false);
 	if (u->file.dir >= 0 &&
 	    (shells || link ||
 		(fstat(dir, &there) == 0 && fstat(u->file.dir, &here) == 0 &&

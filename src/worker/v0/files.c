@@ -115,7 +115,8 @@ struct entry {
 /* Opens the directory of the path in the body's member `name`. Returns false after it has sent the
  * error response. */
 static bool
-entry_open(struct entry *e, struct json_object *body, const char *name, struct hr_answer *ret)
+entry_open(const struct hr_worker *w, struct entry *e, struct json_object *body, const char *name,
+    struct hr_answer *ret)
 {
 	struct json_object *v = hr_json_typed_at(body, name, HR_PY_STR);
 	HR_FREE char *parent = NULL;
@@ -131,7 +132,8 @@ entry_open(struct entry *e, struct json_object *body, const char *name, struct h
 	parent = strndup(e->path, (size_t)(e->leaf - e->path));
 	if (parent == NULL)
 		return hr_answer_generic(ret);
-	e->dir = hr_reach_open_whose(AT_FDCWD, parent, O_PATH | O_DIRECTORY, &e->shells);
+	e->dir = hr_reach_keep_out(w->run_dir,
+	    hr_reach_open_whose(AT_FDCWD, parent, O_PATH | O_DIRECTORY, &e->shells), false);
 	if (e->dir < 0)
 		refuse(ret, errno, parent);
 	return e->dir >= 0;
@@ -142,7 +144,8 @@ entry_open(struct entry *e, struct json_object *body, const char *name, struct h
 static bool
 entry_is_there(const struct hr_worker *w, const struct entry *e, struct hr_answer *ret)
 {
-	HR_CLOSE int fd = hr_reach_check(openat(e->dir, e->leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+	HR_CLOSE int fd = hr_reach_keep_out(w->run_dir,
+	    hr_reach_check(openat(e->dir, e->leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC)), true);
 
 	if (fd >= 0 && !hr_reach_leads_to_hidden(fd))
 		return true;
@@ -174,8 +177,8 @@ hr_handle_rename(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 	struct hr_account_own own = {.changed = false};
 	int sys;
 
-	if (body != NULL && entry_open(&from, body, "path", ret) && entry_is_there(w, &from, ret) &&
-	    entry_open(&to, body, "to", ret) &&
+	if (body != NULL && entry_open(w, &from, body, "path", ret) && entry_is_there(w, &from, ret) &&
+	    entry_open(w, &to, body, "to", ret) &&
 	    enter(from.shells || to.shells, &own, to.path, ret)) {
 		hr_journal_mark(&w->journal, &w->once);
 		sys = hr_path_rename_free(from.dir, from.leaf, to.dir, to.leaf) == 0 ? 0 : errno;
@@ -199,7 +202,7 @@ hr_handle_remove(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 	HR_BUF(way, QUERY_MAX);
 	int done;
 
-	if (body != NULL && entry_open(&e, body, "path", ret) && entry_is_there(w, &e, ret) &&
+	if (body != NULL && entry_open(w, &e, body, "path", ret) && entry_is_there(w, &e, ret) &&
 	    enter(e.shells, &own, e.path, ret)) {
 		/* the descriptor stays where it is, whatever becomes of the path */
 		hr_journal_mark(&w->journal, &w->once);
