@@ -36,9 +36,9 @@ struct hr_action_env {
 	bool again;
 };
 
-/* The effect of a second execution. */
+/* Says what harm a second execution would do. */
 enum hr_repeat {
-	HR_REPEAT_FREE,  /* no effect that matters: the action only reads */
+	HR_REPEAT_FREE,  /* no harm: the action only reads */
 	HR_REPEAT_NEVER, /* damage, from the start of the action on */
 	HR_REPEAT_MARK,  /* damage, once the action has called hr_journal_mark() */
 	/* the same as HR_REPEAT_MARK, and the performer can be asked for the result */

@@ -99,8 +99,8 @@ check_file(const struct hr_trusted *t, const char *path, uid_t also, struct hr_e
 	if (S_ISDIR(st.st_mode))
 		return hr_err_sys(err, EISDIR, "%s", path);
 	if (!S_ISREG(st.st_mode))
-		return hr_err_set(err, HR_E_UNTRUSTED,
-		    "%.120s is not trusted: it is no regular file; name one", path);
+		return hr_err_set(
+		    err, HR_E_UNTRUSTED, "%.120s is not trusted: it must be a regular file", path);
 	return check(t->fd, path, "it", also, err) == 0
 		   ? check(t->dir, path, "its directory", also, err)
 		   : -1;

@@ -71,7 +71,7 @@ add_environment(const struct cli_args *a, struct hr_buf *b)
 		const size_t n = hr_env_name(env.v[i]);
 
 		if (n == 0)
-			return cli_usage("--env: \"%.*s\" is no valid name for a variable",
+			return cli_usage("--env: \"%.*s\" is not a valid name for a variable",
 			    (int)strcspn(env.v[i], "="), env.v[i]);
 		hr_buf_add(b, env.v[i], n + 1);
 		/* a carriage return must not be taken for the end of a line */

@@ -307,8 +307,7 @@ completion(struct cli *c, const struct cli_args *a)
 	for (i = 0; i < sizeof(shells) / sizeof(*shells) && a->argc < 2; i++)
 		if (strcmp(shells[i].name, name) == 0)
 			return cli_outs(shells[i].text);
-	return cli_usage(
-	    "completion: there is none for \"%s\"; there are bash, zsh and fish", name);
+	return cli_usage("completion: the shell must be bash, zsh or fish, not \"%s\"", name);
 }
 
 const struct cli_command cli_completion = {"completion", NULL,

@@ -259,7 +259,7 @@ egress_authority_certify(const char *dir, const char *name, struct hr_err *err)
 
 	/* The name becomes part of a path and of an extension's text. */
 	if (!egress_name(name, strlen(name), same) || strcmp(name, same) != 0)
-		return hr_err_set(err, HR_E_INVAL, "\"%.80s\" is no host name", name);
+		return hr_err_set(err, HR_E_INVAL, "\"%.80s\" is not a host name", name);
 	if (hr_text_setf(&text, err, "%s/ca", dir) < 0 || pair_read(&ca, text, err) < 0)
 		return -1;
 	if (ca.key == NULL || ca.cert == NULL)

@@ -480,7 +480,7 @@ add_host(struct edge *e, const struct egress_policy *p, const struct hr_buf *dir
 	size_t i;
 
 	if (!egress_name(h->name, strlen(h->name), same) || strcmp(same, h->name) != 0)
-		return hr_err_set(e->err, HR_E_INVAL, "\"%.80s\" is no host name", h->name);
+		return hr_err_set(e->err, HR_E_INVAL, "\"%.80s\" is not a host name", h->name);
 	for (i = 0; i < KNOWN; i++)
 		if (get_slot(e, known[i], strlen(known[i])) == NULL)
 			return -1;

@@ -25,9 +25,8 @@ network_here(void)
 	return stat("/proc/self/ns/net", &st) == 0 ? st.st_ino : 0;
 }
 
-/* Enters the network of the box, which must not be that of the machine: all addresses become its
- * own. The launcher of a box has done that, too, or will; a container has only an interface. The
- * owner of a user namespace may enter the network only from inside the former. */
+/* Enters the sandbox's network and gives it all addresses, as the launcher of a box does, too;
+ * refuses the machine's network. The owner of a user namespace must enter that namespace first. */
 static int
 enter_network(int box, struct hr_err *err)
 {

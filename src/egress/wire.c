@@ -125,7 +125,7 @@ egress_dns_answer(const void *query, const struct egress_question *q, int code, 
 	uint8_t *at = ret + q->end;
 
 	memcpy(ret, query, q->end);
-	/* an answer, with the query's wish for recursion, which is available */
+	/* QR and RA are set, and RD is the query's */
 	put(ret + 2, 0x8080 | (ret[2] & 1u) << 8 | (unsigned)code, 2);
 	put(ret + 6, len > 0, 2);
 	put(ret + 8, 0, 4);
@@ -301,7 +301,7 @@ is_header(const char *p, const char *end)
 
 /* The parts of "METHOD TARGET HTTP/1.x" and its header lines. */
 struct head {
-	const char *target, *blank; /* the blank is behind the target */
+	const char *target, *blank; /* the blank follows the target */
 	size_t len;
 };
 

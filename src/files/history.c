@@ -77,7 +77,7 @@ static void
 size_set(const struct hr_history *h, uint64_t size)
 {
 	if (pwrite(h->lock, &size, sizeof(size), 0) < 0 && ftruncate(h->lock, 0) < 0)
-		hr_log(HR_LOG_WARNING, "undo history: %s", strerror(errno));
+		hr_log(HR_LOG_WARNING, "cannot write the undo history: %s", strerror(errno));
 }
 
 static void

@@ -38,7 +38,7 @@ find_idle(struct hr_fleet *f, enum hr_fleet_state state, int64_t limit_s, struct
 	if (r == 1)
 		r = f->store->ops->find(f->store, id, row, &err);
 	if (r < 0)
-		hr_log(HR_LOG_ERROR, "idle sandboxes: %s", err.msg);
+		hr_log(HR_LOG_ERROR, "cannot look for idle sandboxes: %s", err.msg);
 	return r;
 }
 
@@ -113,7 +113,7 @@ end_one(struct hr_fleet *f, int64_t *ret_due_ms)
 			: -1;
 	}
 	if (r < 0)
-		hr_log(HR_LOG_ERROR, "sandboxes whose time is over: %s", err.msg);
+		hr_log(HR_LOG_ERROR, "cannot look for sandboxes whose time is over: %s", err.msg);
 	return r;
 }
 

@@ -101,7 +101,7 @@ compose_wildcard(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_er
 	for (p = e->domain; *p != '\0'; p++)
 		if (strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789.-") == 0)
 			return hr_err_set(err, HR_E_INVAL,
-			    "\"%.100s\" is no domain: small letters, digits, '.' and '-'",
+			    "\"%.100s\" is not a domain: use small letters, digits, '.' and '-'",
 			    e->domain);
 	hr_buf_addf(out, "server {\nlisten %s;\nserver_name *.%s;\n", e->listen, e->domain);
 	if (compose_routes(out, e, err) != 0)
@@ -197,7 +197,7 @@ hr_fleet_edge_compose(
 	else if (strcmp(part, "routes") == 0)
 		r = compose_routes(out, e, err);
 	else if (strcmp(part, "wildcard") == 0 && e->domain == NULL)
-		r = hr_err_set(err, HR_E_INVAL, "there is no --domain");
+		r = hr_err_set(err, HR_E_INVAL, "--domain is missing");
 	else if (strcmp(part, "wildcard") == 0)
 		r = compose_wildcard(out, e, err);
 	else if (strcmp(part, "console") == 0)
@@ -206,7 +206,7 @@ hr_fleet_edge_compose(
 		r = compose_all(out, e, err);
 	else
 		r = hr_err_set(err, HR_E_INVAL,
-		    "\"%.40s\" is no part: http, server, routes, wildcard, console or all", part);
+		    "\"%.40s\" is not http, server, routes, wildcard, console or all", part);
 	return r == 0 ? hr_buf_check(out, err) : -1;
 }
 

@@ -331,7 +331,7 @@ hr_fleet_helper_main(
 	(void)snprintf(row.id, sizeof(row.id), "%s", id);
 	if (hr_path_read_fd(0, "stdin", &b, NULL) != 0 ||
 	    hr_json_decode(hr_buf_str(&b), b.len, &o, NULL) != 0)
-		(void)hr_err_set(&err, HR_E_INVAL, "stdin is no call of an engine");
+		(void)hr_err_set(&err, HR_E_INVAL, "stdin is not a call of an engine");
 	else if ((row.request = strdup(hr_json_text_or(o, "request", "{}"))) == NULL)
 		(void)hr_err_nomem(&err);
 	else {

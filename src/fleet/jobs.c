@@ -416,8 +416,8 @@ work_on(struct hr_fleet *f, struct hr_fleet_job *j)
 	if (r == 0 ? j->tries > 0 : why.code != HR_E_BUSY)
 		hr_fleet_alert_engine(f, r == 0 ? NULL : why.msg);
 	if (r != 0)
-		hr_log(HR_LOG_WARNING, "sandbox %s: what is left of it is not removed: %.600s",
-		    row.id, why.msg);
+		hr_log(HR_LOG_WARNING, "sandbox %s: cannot remove its leftovers: %.600s", row.id,
+		    why.msg);
 	return r == 0;
 }
 

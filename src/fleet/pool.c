@@ -271,7 +271,7 @@ hr_fleet_pool_turn(struct hr_fleet *f, int64_t *ret_due_s)
 		}
 	}
 	if (r < 0) {
-		hr_log(HR_LOG_ERROR, "the pools: %s", err.msg);
+		hr_log(HR_LOG_ERROR, "cannot fill the pools: %s", err.msg);
 		*ret_due_s = now + CROWDED_S;
 	}
 }
@@ -325,7 +325,7 @@ hr_fleet_pool_yield(struct hr_fleet *f)
 	if (r == 1)
 		r = end_one(f, id, "removed to make room for another sandbox", &err);
 	if (r < 0)
-		hr_log(HR_LOG_ERROR, "the pools: %s", err.msg);
+		hr_log(HR_LOG_ERROR, "cannot fill the pools: %s", err.msg);
 	f->counts.evicted += r == 0 && id[0] != '\0';
 	f->crowded_s = hr_now_ms() / 1000 + CROWDED_S;
 }

@@ -108,7 +108,7 @@ parts_read(struct parts *ps, struct archive *a, struct hr_err *err)
 			return -1;
 	}
 	if (r != ARCHIVE_EOF)
-		return hr_err_set(err, HR_E_INVAL, "the document is no ZIP archive");
+		return hr_err_set(err, HR_E_INVAL, "the document is not a ZIP archive");
 	return 0;
 }
 
@@ -123,7 +123,7 @@ parts_open(const void *bytes, size_t len, struct hr_err *err)
 		(void)hr_err_nomem(err);
 	else if (archive_read_support_format_zip(a) != ARCHIVE_OK ||
 		 archive_read_open_memory(a, bytes, len) != ARCHIVE_OK)
-		(void)hr_err_set(err, HR_E_INVAL, "the document is no ZIP archive");
+		(void)hr_err_set(err, HR_E_INVAL, "the document is not a ZIP archive");
 	else
 		r = parts_read(ps, a, err);
 	if (a != NULL)

@@ -20,7 +20,7 @@ whole(const struct hr_buf *b, struct hr_act_request *ret, struct hr_err *err)
 	if (r <= 0)
 		return r;
 	if (type != HR_FRAME_ACT)
-		return hr_err_set(err, HR_E_PROTO, "a frame of type %u", type);
+		return hr_err_set(err, HR_E_PROTO, "unexpected frame of type %u", type);
 	return hr_frame_get_act(payload, len, ret, err) < 0 ? -1 : 1;
 }
 
@@ -39,7 +39,7 @@ hr_actin_read(int fd, struct hr_buf *b, struct hr_act_request *ret, struct hr_er
 		if (n < 0 && errno == EAGAIN)
 			return 0;
 		if (n <= 0)
-			return hr_err_set(err, HR_E_GONE, "a worker went away");
+			return hr_err_set(err, HR_E_GONE, "the worker closed the connection");
 		hr_buf_grew(b, (size_t)n);
 		r = whole(b, ret, err);
 	}

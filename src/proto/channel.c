@@ -100,9 +100,10 @@ hr_channel_ask(int fd, enum hr_channel_type type, const char *p, size_t len,
 	char packet[HR_CHANNEL_MAX];
 
 	if (fd < 0)
-		return hr_err_set(err, HR_E_GONE, "there is no supervisor");
+		return hr_err_set(err, HR_E_GONE, "this worker has no supervisor");
 	if (len > sizeof(packet) - 1)
-		return hr_err_set(err, HR_E_TOOLARGE, "a message of %zu bytes", len);
+		return hr_err_set(err, HR_E_TOOLARGE,
+		    "a message of %zu bytes is too long for the supervisor", len);
 	packet[0] = (char)type;
 	if (len > 0)
 		memcpy(packet + 1, p, len);
@@ -113,7 +114,7 @@ hr_channel_ask(int fd, enum hr_channel_type type, const char *p, size_t len,
 		return -1;
 	if (answer.text[0] != (char)want) {
 		hr_fd_close(&answer.fd);
-		return hr_err_set(err, HR_E_PROTO, "the supervisor answered out of turn");
+		return hr_err_set(err, HR_E_PROTO, "the supervisor answered another request");
 	}
 	ret->fd = answer.fd;
 	ret->len = answer.len - 1;

@@ -301,12 +301,12 @@ hr_frame_get(const void *p, size_t len, uint32_t *ret_type, const char **ret_pay
 	memcpy(&type, s + 4, 4);
 	memcpy(&size, s + 8, 4);
 	if (magic != HR_FRAME_MAGIC)
-		return hr_err_set(err, HR_E_PROTO, "not a frame of this version");
+		return hr_err_set(err, HR_E_PROTO, "the frame has another version");
 	if (type < HR_FRAME_RUN || (type > HR_FRAME_LIST && type < HR_FRAME_EXEC) ||
 	    type > HR_FRAME_REFUSED)
 		return hr_err_set(err, HR_E_PROTO, "unknown frame type %u", type);
 	if (size > HR_FRAME_MAX)
-		return hr_err_set(err, HR_E_TOOLARGE, "a frame of %u bytes", size);
+		return hr_err_set(err, HR_E_TOOLARGE, "a frame of %u bytes is too long", size);
 	if (len - HR_FRAME_HEADER < size) {
 		*ret_need = HR_FRAME_HEADER + (size_t)size;
 		return 0;
@@ -367,7 +367,7 @@ hr_frame_get_run(const void *p, size_t len, struct hr_run_request *ret, struct h
 	if (get(&run_layout, p, len, ret, err) < 0)
 		return -1;
 	if (memchr(ret->command.p, '\0', ret->command.len) != NULL)
-		return hr_err_set(err, HR_E_PROTO, "a command with a null byte");
+		return hr_err_set(err, HR_E_PROTO, "a command has a null byte");
 	return 0;
 }
 
@@ -377,7 +377,7 @@ hr_frame_get_result(const void *p, size_t len, struct hr_run_result *ret, struct
 	if (get(&result_layout, p, len, ret, err) < 0)
 		return -1;
 	if (ret->clock >= HR_CLOCKS)
-		return hr_err_set(err, HR_E_PROTO, "there is no clock %u", (unsigned)ret->clock);
+		return hr_err_set(err, HR_E_PROTO, "unknown clock %u", (unsigned)ret->clock);
 	return 0;
 }
 
@@ -414,9 +414,9 @@ hr_frame_get_exec(const void *p, size_t len, struct hr_exec_request *ret, struct
 		return -1;
 	if (memchr(ret->command.p, '\0', ret->command.len) != NULL ||
 	    memchr(ret->working_dir.p, '\0', ret->working_dir.len) != NULL)
-		return hr_err_set(err, HR_E_PROTO, "a command with a null byte");
+		return hr_err_set(err, HR_E_PROTO, "a command has a null byte");
 	if (ret->limit_s < 1 || ret->limit_s > HR_EXEC_LIMIT_MAX)
-		return hr_err_set(err, HR_E_PROTO, "a command with a limit that is none");
+		return hr_err_set(err, HR_E_PROTO, "the limit of a command is not valid");
 	return 0;
 }
 
@@ -443,7 +443,7 @@ hr_frame_get_press(const void *p, size_t len, struct hr_press_request *ret, stru
 	    (r->what == HR_PRESS_SIGNAL && (r->signal < 1 || r->signal > 64)) ||
 	    (r->what == HR_PRESS_SIZE && (!is_size(r->rows) || !is_size(r->columns))) ||
 	    (r->what == HR_PRESS_KEYS && r->text.len > 0 && r->text.p[r->text.len - 1] != '\0'))
-		return hr_err_set(err, HR_E_PROTO, "a press that is none");
+		return hr_err_set(err, HR_E_PROTO, "a request to press a key is not valid");
 	return 0;
 }
 

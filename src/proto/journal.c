@@ -89,7 +89,8 @@ hr_journal_open(struct hr_journal *j, const char *path, struct hr_err *err)
 	if (fstat(j->dir, &st) != 0)
 		(void)hr_err_sys(err, errno, "journal %s", path);
 	else if (st.st_uid != geteuid() || (st.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-		(void)hr_err_set(err, HR_E_INVAL, "journal %s: others may reach it", path);
+		(void)hr_err_set(
+		    err, HR_E_INVAL, "journal %s: other accounts can read or write it", path);
 	else
 		return 0;
 	hr_journal_close(j);

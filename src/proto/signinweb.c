@@ -72,7 +72,7 @@ hr_signin_make(struct hr_signins *s, const unsigned char salt[HR_KEYSUM_SALT],
 	hr_keysum(salt, ret_token, HR_SIGNIN_SECRET, what->token);
 	return hr_signin_add(s, what, now_ns)
 		   ? 0
-		   : hr_err_set(err, HR_E_BUSY, "too many sign in at the same time");
+		   : hr_err_set(err, HR_E_BUSY, "too many sign-ins at the same time; try again");
 }
 
 void

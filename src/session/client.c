@@ -456,7 +456,7 @@ client_dispatch(struct client *c, uint32_t type, const char *payload, size_t len
 		return;
 	default: break;
 	}
-	hr_log(HR_LOG_WARNING, "connection closed: wrong protocol");
+	hr_log(HR_LOG_WARNING, "connection closed: the client speaks another protocol");
 	client_over(c);
 }
 
@@ -561,7 +561,7 @@ on_listener(void *arg)
 		if (client_add(k, fd, &err) < 0)
 			hr_log(HR_LOG_ERROR, "connection refused: %s", err.msg);
 	} else if (errno != EINTR && errno != ECONNABORTED && errno != EAGAIN) {
-		hr_log(HR_LOG_ERROR, "accept: %s", strerror(errno));
+		hr_log(HR_LOG_ERROR, "cannot accept a connection: %s", strerror(errno));
 		pause_accepting(k);
 	}
 	keeper_arm(k);
@@ -575,7 +575,7 @@ on_accept_again(void *arg)
 
 	k->listener = hr_loop_readable(k->loop, k->config->serve_fd, on_listener, k, &err);
 	if (k->listener == NULL && hr_watch_arm(k->accept_again, ACCEPT_PAUSE_MS, NULL) < 0)
-		hr_log(HR_LOG_ERROR, "no connection is accepted any more: %s", err.msg);
+		hr_log(HR_LOG_ERROR, "cannot accept connections any more: %s", err.msg);
 }
 
 int

@@ -74,7 +74,7 @@ renew(struct hr_keeper *k, int *fd, const char *path, enum hr_statedir_use use, 
 	if (*fd >= 0 && hr_statedir_is_fifo(&k->state, name, *fd, use))
 		return 0;
 	if (*fd >= 0)
-		hr_log(HR_LOG_WARNING, "%s was removed or changed: it is made again", path);
+		hr_log(HR_LOG_WARNING, "%s was removed or changed: creating it again", path);
 	hr_fd_close(fd);
 	*fd = hr_statedir_fifo(&k->state, name, use, err);
 	return *fd >= 0 ? 0 : -1;

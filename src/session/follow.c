@@ -109,8 +109,7 @@ on_hold_late(void *arg)
 {
 	struct hr_keeper *k = arg;
 
-	hr_log(
-	    HR_LOG_NOTICE, "the reader of a command's output takes too long: output may be lost");
+	hr_log(HR_LOG_NOTICE, "the client reads a command's output too slowly: output may be lost");
 	hold_drop(k);
 	keeper_arm(k);
 }
@@ -153,7 +152,7 @@ hold_move(struct follower *f)
 		return;
 	/* Each step restarts the time limit. */
 	if (k->hold.holds && f->at > k->hold.at && hr_watch_arm(k->hold.late, HOLD_MS, &err) < 0)
-		hr_log(HR_LOG_ERROR, "timer: %s", err.msg);
+		hr_log(HR_LOG_ERROR, "cannot set a timer: %s", err.msg);
 	k->hold.at = f->at;
 	if (!follower_unbound(f) && f->at >= follower_end(f))
 		k->hold.command = 0;
@@ -258,7 +257,7 @@ follow_add(struct hr_keeper *k, int fd, const struct hr_follow_request *r)
 	struct hr_err err = {0};
 
 	if (f == NULL) {
-		hr_log(HR_LOG_WARNING, "too many follow the output, or no memory is left");
+		hr_log(HR_LOG_WARNING, "too many clients follow the output, or out of memory");
 		hr_fd_close(&fd);
 		return;
 	}

@@ -51,7 +51,7 @@ send_readiness(struct hr_keeper *k, const char *text)
 	if (fd < 0)
 		return;
 	if (hr_fd_write_full(fd, text, strlen(text), NULL) < 0)
-		hr_log(HR_LOG_WARNING, "the readiness line has no reader");
+		hr_log(HR_LOG_WARNING, "cannot report readiness: handraild has gone");
 	(void)close(fd);
 	k->notify_fd = -1;
 }
@@ -194,7 +194,7 @@ keeper_arm(struct hr_keeper *k)
 	}
 	now = hr_now_ms();
 	if (hr_watch_arm(k->timer, at > now ? at - now : 0, &err) < 0)
-		hr_log(HR_LOG_ERROR, "timer: %s", err.msg);
+		hr_log(HR_LOG_ERROR, "cannot set a timer: %s", err.msg);
 }
 
 /* ---- the end ---- */

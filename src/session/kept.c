@@ -93,14 +93,14 @@ find(struct hr_kept_store *s, int fds[HR_KEPT_FDS], struct hr_err *err)
 	if (n < 0 && errno == EAGAIN)
 		return 0;
 	if (n < 0)
-		return hr_err_sys(err, errno, "what the last keeper left");
+		return hr_err_sys(err, errno, "cannot take over from the last keeper");
 	if (!sort_fds(&m, kinds, (size_t)n, fds) || fds[HR_KEPT_PAGE] < 0)
-		return hr_err_set(err, HR_E_SYS, "no descriptors for what the last keeper left");
+		return hr_err_set(err, HR_E_SYS, "the last keeper left no descriptors");
 	if (fstat(fds[HR_KEPT_PAGE], &st) < 0 || st.st_size != (off_t)sizeof(*s->page))
 		return 0;
 	s->page = map(fds[HR_KEPT_PAGE]);
 	if (s->page == NULL)
-		return hr_err_sys(err, errno, "the memory that the last keeper left");
+		return hr_err_sys(err, errno, "cannot map the memory of the last keeper");
 	hr_kept_layout(want);
 	if (memcmp(s->page->layout, want, sizeof(want)) != 0) {
 		(void)munmap(s->page, sizeof(*s->page));
@@ -177,7 +177,7 @@ hr_kept_put(struct hr_kept_store *s, const int fds[HR_KEPT_FDS], struct hr_err *
 	do
 		sent = sendmsg(s->out, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (sent < 0 && errno == EINTR);
-	return sent >= 0 ? 0 : hr_err_sys(err, errno, "descriptors cannot be laid by");
+	return sent >= 0 ? 0 : hr_err_sys(err, errno, "descriptors cannot be kept");
 }
 
 /* ---- tries ---- */

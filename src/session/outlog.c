@@ -93,7 +93,7 @@ store_in_memory(struct hr_outlog *o)
 		p = mmap(NULL, o->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	}
 	if (p == MAP_FAILED) {
-		hr_log(HR_LOG_WARNING, "no memory for the log of the output: it is short");
+		hr_log(HR_LOG_WARNING, "out of memory: the output log is shortened");
 		o->refused = true;
 	} else {
 		o->memory = p;
@@ -112,7 +112,7 @@ store_open(struct hr_outlog *o)
 	if (o->dir != NULL) {
 		o->fd = hr_statedir_unnamed(o->dir, HR_OUTLOG_NAME, &err);
 		if (o->fd < 0)
-			hr_log(HR_LOG_WARNING, "the log of the output is in memory: %s", err.msg);
+			hr_log(HR_LOG_WARNING, "the output log is only in memory: %s", err.msg);
 		else if (in_memory(o->fd))
 			hr_fd_close(&o->fd); /* private memory costs no system calls */
 	}
@@ -133,7 +133,7 @@ store(struct hr_outlog *o)
 	if (has_no_store(o))
 		store_open(o);
 	if (o->fd >= 0 && !write_piece(o)) {
-		hr_log(HR_LOG_WARNING, "the log of the output continues in memory: %s",
+		hr_log(HR_LOG_WARNING, "the output log continues in memory, not in a file: %s",
 		    strerror(errno));
 		store_in_memory(o);
 	}
@@ -224,7 +224,7 @@ hr_outlog_read(struct hr_outlog *o, uint64_t *io_from, size_t *ret_len)
 		*ret_len = len;
 		if (read_back(o, *io_from, back, len))
 			return back;
-		hr_log(HR_LOG_WARNING, "output that was kept cannot be read: %s", strerror(errno));
+		hr_log(HR_LOG_WARNING, "cannot read the output log: %s", strerror(errno));
 		o->first = *io_from = o->stored;
 	}
 	if (*io_from < o->stored) {

@@ -53,7 +53,7 @@ at_prompt(struct hr_keeper *k, const struct hr_report *r)
 		files_forget(k);
 	if (known && k->starts > 0)
 		k->has_line = shell_take_back(k);
-	/* Code after the hook may run for ever, and may read the terminal elsewhere. */
+	/* Code after the hook may run for ever, or read the terminal by itself. */
 	p.takes_lines =
 	    known && k->has_line && !k->rehook && !k->suspicious && has_option(r->options, "emacs");
 	k->from_us = p.takes_lines;

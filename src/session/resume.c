@@ -34,8 +34,8 @@ resume_lay(struct hr_keeper *k)
 		k->kept->dir[0] = '\0';
 	k->laid = k->shell_fd >= 0 && hr_kept_put(&k->store, fds, &err) == 0;
 	if (!k->laid)
-		hr_log(HR_LOG_WARNING, "the shell would be lost with its keeper: %s",
-		    k->shell_fd >= 0 ? err.msg : "there is no handle of its process");
+		hr_log(HR_LOG_WARNING, "the shell will be lost if its keeper is killed: %s",
+		    k->shell_fd >= 0 ? err.msg : "no descriptor of its process is available");
 }
 
 void
@@ -65,7 +65,7 @@ resume_unlay(struct hr_keeper *k)
 	fds[HR_KEPT_LOG_FILE] = k->kept->outlog.fd;
 	fds[HR_KEPT_LOG_MEMORY] = k->kept->outlog.shared;
 	if (hr_kept_put(&k->store, fds, NULL) < 0)
-		hr_log(HR_LOG_WARNING, "what is known of the shell would be lost with its keeper");
+		hr_log(HR_LOG_WARNING, "the shell's state will be lost if its keeper is killed");
 }
 
 static bool

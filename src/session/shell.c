@@ -165,7 +165,7 @@ shell_read_again(struct hr_keeper *k)
 		return;
 	k->master_readable = hr_loop_readable(k->loop, k->shell.master, on_master, k, &err);
 	if (k->master_readable == NULL)
-		hr_log(HR_LOG_ERROR, "the terminal cannot be read: %s", err.msg);
+		hr_log(HR_LOG_ERROR, "cannot read the shell's terminal: %s", err.msg);
 }
 
 /* ---- typing ---- */
@@ -258,7 +258,7 @@ op_type(void *arg, const char *p, size_t len, bool literal)
 		return;
 	k->master_writable = hr_loop_writable(k->loop, k->shell.master, on_writable, k, &err);
 	if (k->master_writable == NULL)
-		hr_log(HR_LOG_ERROR, "input for the shell waits for ever: %s", err.msg);
+		hr_log(HR_LOG_ERROR, "cannot write the input for the shell: %s", err.msg);
 }
 
 bool
@@ -357,7 +357,7 @@ shell_start(struct hr_keeper *k, const char *dir, struct hr_err *err)
 		return hr_err_set(err, HR_E_GONE, "the shell ends before its first prompt");
 	}
 	if (k->starts == 1)
-		hr_log(HR_LOG_WARNING, "no prompt: trying without the user's start-up files");
+		hr_log(HR_LOG_WARNING, "bash printed no prompt: trying without start-up files");
 	if (files_put_rc(k, k->starts > 0, err) < 0)
 		return -1;
 	k->has_line = false;
@@ -424,7 +424,7 @@ op_restart(void *arg, struct hr_err *err)
 	/* stays set if no answer has reported an earlier restart yet */
 	k->restarted |= k->prompted;
 	if (prompt_renew(k, err) < 0 || shell_start(k, hr_core_working_dir(k->core), err) < 0) {
-		hr_log(HR_LOG_ERROR, "no shell: %s", err->msg);
+		hr_log(HR_LOG_ERROR, "cannot start the shell: %s", err->msg);
 		return NULL;
 	}
 	return k->dir;

@@ -43,7 +43,7 @@ take_directory(struct hr_statedir *d, const char *path, struct hr_err *err)
 			return hr_err_sys(err, errno, "%s: owner", path);
 	}
 	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-		return hr_err_set(err, HR_E_INVAL, "%s: others may write in it (mode %04o)", path,
+		return hr_err_set(err, HR_E_INVAL, "%s: others can write to it (mode %04o)", path,
 		    (unsigned)(st.st_mode & 07777));
 	if ((st.st_mode & S_IXOTH) == 0 && hr_statedir_pass(d, err) < 0)
 		return hr_err_prefix(err, "%s", path);

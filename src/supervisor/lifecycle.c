@@ -307,7 +307,8 @@ strays_press(struct hr_server *s)
 		return;
 	}
 	if (left > 0)
-		hr_log(HR_LOG_WARNING, "%u processes cannot be ended", left);
+		hr_log(HR_LOG_WARNING, "%u processes of the server did not end, even by SIGKILL",
+		    left);
 	stage_set(s, HR_SERVER_ENDED);
 }
 
@@ -437,7 +438,7 @@ on_usr2(void *arg)
 	struct hr_server *s = arg;
 
 	if (s->stage > HR_SERVER_RUNNING) {
-		hr_log(HR_LOG_WARNING, "no upgrade while the server stops");
+		hr_log(HR_LOG_WARNING, "upgrade refused: the server is stopping");
 		return;
 	}
 	/* the upgrade comes as soon as possible: in a starting server, once the server is ready */

@@ -117,7 +117,7 @@ on_log(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t len)
 	if (number[0] == '!') {
 		news = hr_loglines_news(&s->log_lines, &err);
 		if (news < 0)
-			hr_log(HR_LOG_WARNING, "pages show lines of the log late: %s", err.msg);
+			hr_log(HR_LOG_WARNING, "web pages get new log lines late: %s", err.msg);
 	}
 	hr_channel_give(&w->channel, HR_CHANNEL_LOG_ANSWER, &text, news);
 }

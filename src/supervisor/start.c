@@ -263,7 +263,9 @@ open_board(struct hr_server *s, struct hr_err *err)
 	if (fd >= 0) {
 		s->ctx.board = hr_scoreboard_attach(fd, &why);
 		if (s->ctx.board == NULL)
-			hr_log(HR_LOG_NOTICE, "the old workers end at once: %s", why.msg);
+			hr_log(HR_LOG_NOTICE,
+			    "cannot take over the scoreboard, so the old workers end at once: %s",
+			    why.msg);
 		else
 			hr_scoreboard_renew(s->ctx.board);
 	}
@@ -334,7 +336,7 @@ prepare(struct hr_server *s, struct hr_err *err)
 	    hr_viewer_choose(&s->site.viewer, &s->ctx.run, err) < 0)
 		return -1;
 	hr_plugins_succeed(&s->plugins);
-	/* comes before the search for a shell, whose command line names the groups */
+	/* the groups must exist before the search for a shell, whose command line names them */
 	limit_shells(s);
 	if (hr_rundir_prepare(&s->ctx.run, s->ctx.id.nginx_uid, hr_session_find(&s->session), err) <
 		0 ||
@@ -358,7 +360,7 @@ warn_readable(const char *setting, const char *path)
 	struct stat st;
 
 	if (path[0] != '\0' && stat(path, &st) == 0 && (st.st_mode & S_IROTH) != 0)
-		hr_log(HR_LOG_WARNING, "%s: %s can be read by everybody", setting, path);
+		hr_log(HR_LOG_WARNING, "%s: every account can read %s: chmod o-r", setting, path);
 }
 
 static void

@@ -303,7 +303,7 @@ hr_fcgi_loop(struct hr_worker *w, unsigned long max_requests, struct hr_err *err
 		if (sys == EAGAIN || sys == EINTR || sys == 0)
 			continue; /* another worker took the connection, or the peer left */
 		if (sys != failing)
-			hr_log(HR_LOG_ERROR, "accept: %s", strerror(sys));
+			hr_log(HR_LOG_ERROR, "cannot accept a connection: %s", strerror(sys));
 		failing = sys; /* log one line per series of equal errors */
 		pause_after_error(w->channel);
 	}

@@ -88,7 +88,7 @@ log_look(struct hr_hub *h)
 			h->news = a.fd;
 			a.fd = -1;
 		} else {
-			hr_log(HR_LOG_WARNING, "pages show lines of the log late: %s", err.msg);
+			hr_log(HR_LOG_WARNING, "web pages get new log lines late: %s", err.msg);
 		}
 	}
 	hr_fd_close(&a.fd);
@@ -201,7 +201,7 @@ page_send(struct hr_hub *h, struct hr_hub_page *p)
 	waits = r > 0;
 	if (waits != p->waits_for_room &&
 	    watch(h, EPOLL_CTL_MOD, p->fd, EPOLLRDHUP | (waits ? EPOLLOUT : 0), p, &err) < 0) {
-		hr_log(HR_LOG_ERROR, "a page is left alone: %s", err.msg);
+		hr_log(HR_LOG_ERROR, "cannot send events to a web page, closing it: %s", err.msg);
 		page_drop(h, p);
 		return;
 	}
@@ -427,7 +427,7 @@ hr_hub_join(struct hr_hub *h, const struct hr_hub_wish *wish, struct hr_err *err
 	struct hr_hub_page *p;
 
 	if (h->count >= PAGES_MAX)
-		return hr_err_set(err, HR_E_BUSY, "%d pages look on already", PAGES_MAX);
+		return hr_err_set(err, HR_E_BUSY, "%d pages watch already; close one", PAGES_MAX);
 	if (hr_shell_state(&place, &frame, &state, err) < 0)
 		return -1;
 	s = source_of(h, wish->session, state.log_end, err);
@@ -467,7 +467,7 @@ hr_hub_connect(struct hr_hub *h, int fd, int request_id)
 	p->fd = fd;
 	p->request_id = request_id;
 	if (watch(h, EPOLL_CTL_ADD, fd, EPOLLRDHUP, p, &err) < 0) {
-		hr_log(HR_LOG_ERROR, "a page is not let in: %s", err.msg);
+		hr_log(HR_LOG_ERROR, "cannot send events to a new web page: %s", err.msg);
 		page_drop(h, p);
 		sweep(h);
 		return;

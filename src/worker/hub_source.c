@@ -45,7 +45,7 @@ hr_told_set(struct hr_told *t, const char *event, const struct hr_buf *data)
 	if (data->fail != HR_OK)
 		b.fail = data->fail;
 	if (b.fail != HR_OK && !t->lost) /* the next event may fit */
-		hr_log(HR_LOG_WARNING, "pages get no events of \"%s\": %s", event,
+		hr_log(HR_LOG_WARNING, "web pages miss an event of type \"%s\": %s", event,
 		    b.fail == HR_E_NOMEM ? "out of memory" : "it is too large");
 	t->lost = b.fail != HR_OK;
 	if (b.fail != HR_OK ||

@@ -127,7 +127,7 @@ begin(struct hr_worker *w, struct watching *v, struct hr_err *err)
 		return -1;
 	v->plugin = hr_plugin_connect(w->run_dir, PLUGIN, strlen(PLUGIN), err);
 	if (v->plugin < 0 && err->code == HR_E_NOTFOUND)
-		return hr_err_set(err, HR_E_NOTFOUND, "there is no browser here");
+		return hr_err_set(err, HR_E_NOTFOUND, "this sandbox has no plugin browser");
 	if (v->plugin < 0 || ask(v, err) < 0)
 		return -1;
 	r = next(v, err);

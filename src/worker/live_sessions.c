@@ -178,7 +178,7 @@ check_dir(const struct hr_worker *w, const char *p, size_t len, struct hr_answer
 			return hr_answer_detail(ret, 400, "working_dir holds a control character");
 	hr_account_find(&shell, w->shell_uid);
 	if (hr_account_enter(&shell, &own) < 0) {
-		hr_log(HR_LOG_ERROR, "cannot look as the shell's user: %s", strerror(errno));
+		hr_log(HR_LOG_ERROR, "cannot use the shell's account: %s", strerror(errno));
 		return hr_answer_generic(ret);
 	}
 	fd = open(p, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -213,7 +213,7 @@ compose(struct hr_worker *w, struct json_object *body, struct hr_buf *text, stru
 		return true;
 	p = hr_json_type(dir) == HR_PY_STR ? hr_json_str(dir, &len) : "";
 	if (p[0] != '/' || memchr(p, '\0', len) != NULL)
-		return hr_answer_detail(ret, 400, "working_dir is no absolute path");
+		return hr_answer_detail(ret, 400, "working_dir must be an absolute path");
 	if (!check_dir(w, p, len, ret))
 		return false;
 	hr_buf_addc(text, ' ');

@@ -142,7 +142,7 @@ main(int argc, char **argv)
 	/* libarchive takes the encoding of names from the locale. Without such a locale it takes
 	 * the names in archives that are not ASCII as they are. */
 	if (setlocale(LC_CTYPE, "C.UTF-8") == NULL && setlocale(LC_CTYPE, "en_US.UTF-8") == NULL)
-		hr_log(HR_LOG_WARNING, "there is no locale C.UTF-8");
+		hr_log(HR_LOG_WARNING, "no locale C.UTF-8: names in archives may be wrong");
 	if (r == 0)
 		r = work(&a, &reach, &w, &err);
 	if (r < 0)

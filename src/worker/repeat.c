@@ -99,7 +99,7 @@ join(struct hr_worker *w, struct hr_unread_action *mine, uint64_t *waited)
 			continue;
 		if (memcmp(its.id, mine->id, HR_UNREAD_ID) != 0)
 			hr_log(HR_LOG_INFO,
-			    "%.*s is sent again as %.*s: it gets the first one's answer",
+			    "request %.*s was repeated as %.*s, which gets the first one's answer",
 			    HR_UNREAD_ID, its.id, HR_UNREAD_ID, mine->id);
 		*mine = next;
 		return true;

@@ -2,10 +2,11 @@
 """The workspace and the tools of handrail_env.openhands with the SDK of OpenHands V1, by hand, in the build directory:
 
     python3.12 -m venv V && V/bin/pip install openhands-sdk openhands-tools ../contrib/python
-    V/bin/python ../t/e2e/openhands_tools.py [CASE]
+    V/bin/python ../t/e2e/openhands_tools.py [--docker] [CASE]
 
-A scripted model takes the place of a real one. The cases "like_..." do the same with the SDK's own executors on this
-machine and compare the observations."""
+With --docker the sandboxes are containers, of an image that is made of this machine's programs. A scripted model takes
+the place of a real one. The cases "like_..." do the same with the SDK's own executors on this machine and compare the
+observations."""
 
 import json
 import os
@@ -17,6 +18,7 @@ import threading
 
 os.environ.update(LITELLM_LOCAL_MODEL_COST_MAP="True", OPENHANDS_SUPPRESS_BANNER="1")
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import dockerhost  # noqa: E402
 from lib.host import BUILD, SRC, Host  # noqa: E402
 from lib.tap import Skip, Tap, equal, skip_all  # noqa: E402
 
@@ -197,8 +199,8 @@ def lifecycle(w):
         equal((talk(agent, LocalWorkspace(working_dir=here))[0], os.listdir(here)),
               ("finished", ["f"]), "the SDK's own")
     name, private = w.box.name, w.working_dir
-    w.pause() if w.runtime == "box" else None
-    w.resume() if w.runtime == "box" else None
+    w.pause() if w.runtime != "local" else None
+    w.resume() if w.runtime != "local" else None
     equal(w.execute_command("echo on").stdout, "on\n")
     w.stop()
     w.stop()
@@ -327,16 +329,16 @@ def like_sdk_terminal(w):
     equal("\n".join(map(repr, differ)), "")
 
 
-def main():
+def run_all(kinds, host, cases):
     tap = Tap()
-    for kind in ("local", "box"):
+    for kind in kinds:
         for case in (conversation, soft_timeouts, long_outputs, secrets, workspace, lifecycle, over_mcp,
                      like_sdk_editor, like_sdk_terminal):
-            if len(sys.argv) > 1 and case.__name__ not in sys.argv[1:] or kind == "box" and "like" in case.__name__:
+            if cases and case.__name__ not in cases or kind != "local" and "like" in case.__name__:
                 continue
 
             def in_one():
-                with Host(RUNTIME=kind) as h:
+                with host(RUNTIME=kind) as h:
                     before = dict(os.environ)
                     os.environ.update(h.env, HANDRAIL=os.path.join(BUILD, "handrail"))
                     try:
@@ -353,6 +355,20 @@ def main():
                         os.environ.update(before)
             tap.run("%s, %s" % (case.__name__, kind), in_one)
     return tap.done()
+
+
+def main():
+    cases = [name for name in sys.argv[1:] if name != "--docker"]
+    if "--docker" not in sys.argv[1:]:
+        return run_all(("local", "box"), Host, cases)
+    dockerhost.find_engine()
+    dockerhost.PROGRAMS += ["find", "md5sum", "sort"]
+    with tempfile.TemporaryDirectory() as top:
+        dockerhost.make_image(top)
+    try:
+        return run_all(("docker",), dockerhost.DockerHost, cases)
+    finally:
+        dockerhost.docker("rmi", "-f", dockerhost.IMAGE)
 
 
 if __name__ == "__main__":

@@ -179,7 +179,7 @@ def command_that_hangs():
         s.args += ["--config", s.settings_file()]
         s.start()
         equal(shown(s), ["disk_high"])
-        if not s.wait_log("here$") or not s.wait_log("alert_command takes too long and is killed") or \
+        if not s.wait_log("here$") or not s.wait_log("alert_command took too long and was killed") or \
                 not s.wait_log("alert_command failed: signal 9"):
             raise AssertionError(s.log())
         equal(s.run("echo on"), "on")

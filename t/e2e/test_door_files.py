@@ -211,7 +211,7 @@ def shown():
         equal("too large" in text(call(s, "read", path=put(s, "large.png", png()[:-12] + large + png()[-12:]))), True)
         equal("a.txt" in text(call(s, "read", path=os.path.dirname(put(s, "dir/a.txt", b"")))), True)
         os.mkfifo(s.work_dir + "/fifo")
-        equal("no regular file" in text(call(s, "read", path="fifo")), True)
+        equal("not a regular file" in text(call(s, "read", path="fifo")), True)
         equal("no such file" in text(call(s, "read", path="nowhere")), True)
         equal("processor" in text(call(s, "read", path="/proc/cpuinfo")), True)
         s.stop()

@@ -161,7 +161,7 @@ def changes(h):
     before = h.ok("net", "show", "--json")
     for text, words in (("after the host only", ("allow", "default", "https://x")),
                         ('use "allowInternetAccess"', ("allow", "default", "*")),
-                        ("is no entry of allowOut", ("deny", "default", "b.example"))):
+                        ("is neither in allowOut", ("deny", "default", "b.example"))):
         h.fails(1, text, "net", *words)
     equal(h.ok("net", "show", "--json"), before)
     many = [h.popen("net", "allow", "default", "n%d.example" % i) for i in range(6)]

@@ -867,7 +867,7 @@ def doctor():
         os.chmod(f.path("other"), 0o777)
         for directory, text in ((f.path("other"), "chmod go-w"), (f.path("none"), "handrail fleet init")):
             bad, said = look("--domain", "Bad", directory=directory, listen=free_port())
-            equal((text in bad[0], "is no domain" in said), (True, True), said)
+            equal((text in bad[0], "is not a domain" in said), (True, True), said)
         equal(f("fleet", "doctor", "--nonsense").returncode, 2)
 
 

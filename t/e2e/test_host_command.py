@@ -174,7 +174,7 @@ def variables_of_one_command():
                 h.ok("run", "-e", "A=1", "mkdir d; cd d")
                 equal(h.ok("run", "echo ${PWD##*/}"), "d\n", "it is the shell's own command")
             for bad in ("A-B=1", "1A=1", "A B=1", "\u00e9=1"):
-                h.fails(2, "is no valid name for a variable", "run", "-e", bad, "true")
+                h.fails(2, "is not a valid name for a variable", "run", "-e", bad, "true")
 
 
 def statuses():

@@ -82,7 +82,7 @@ def branches():
         h.ok("run", "cd ..; rm -rf repo")
         h.fails(1, "git checkout failed: error: pathspec 'missing'", "repo", "clone", "-b", "missing", "org/repo")
         for name in ("", "-f", "--orphan=x"):
-            h.fails(1, "is no branch", "repo", "clone", "--branch=" + name, "org/repo")
+            h.fails(1, "is not a branch", "repo", "clone", "--branch=" + name, "org/repo")
 
 
 def providers():
@@ -107,7 +107,7 @@ def refused():
         for name in ("repo", "org/", "/repo", "org/..", "-x/y", "org/re po", "org/$(id)",
                      "https://user:secret@example.org/x"):
             done = h("repo", "clone", "--", name)
-            equal((done.returncode, "is no repository" in done.stderr, "secret" in done.stderr), (1, True, False),
+            equal((done.returncode, "is not a repository" in done.stderr, "secret" in done.stderr), (1, True, False),
                   name + ": " + done.stderr)
         h.fails(2, "or set sandbox.selected_repo", "repo", "clone")
         h.env["GITHUB_TOKEN"] = h.token

@@ -270,7 +270,7 @@ def the_callers_home():
 
 def port_that_is_given():
     with Host(LOCAL_PORT="70000") as h:
-        h.fails(1, "local.port is 70000: it can be 0 to 65535", "up")
+        h.fails(1, "local.port must be from 0 to 65535, not 70000", "up")
     with socket.socket() as s, Host() as h:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
@@ -414,7 +414,7 @@ def start_that_is_killed():
             pid = h.record()["backend"]["pid"]
             # until it has become another program it has the locks of who started it
             with open(h.path("never"), "w"):
-                h.fails(1, "is being started, or ended, by another process", "up")
+                h.fails(1, "another process is starting or ending sandbox", "up")
                 p.kill()
                 p.communicate()
                 equal(process.command_line(pid) != "", True, "it outlives who started it")

@@ -107,7 +107,7 @@ def in_a_repository():
             equal(found, want, argv)
         equal("file:///repo belongs to no organisation" in h.found("file:///repo")[1], True)
         for name in ("repo", "https://u:p@example.org/a/b", "a/..", "-x/y"):
-            h.fails(1, "is no repository", "repo", "microagents", "--", name)
+            h.fails(1, "is not a repository", "repo", "microagents", "--", name)
 
 
 def of_an_organisation_on_disk():

@@ -164,7 +164,7 @@ def taker_that_was_killed():
                 equal(records(h), [], "the pool does not have it any more")
                 equal(h.ok("pool", "0"), "ended: 0\n", "nor ends it")
                 h.fails(5, "is not ready yet, or its start was interrupted", "run", "true")
-                h.fails(1, "is being started, or ended, by another process", "up")
+                h.fails(1, "another process is starting or ending sandbox", "up")
                 up.kill()
                 up.communicate()
             equal(process.command_line(pid) != "", True, "nobody has ended it")

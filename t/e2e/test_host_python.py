@@ -58,6 +58,11 @@ def commands():
     with User(), Sandbox.up("local", env={"FROM_UP": "1"}) as box:
         equal(box.run("cd /usr; A=1; echo $FROM_UP"), (0, "1", "/usr"))
         equal(box.run("echo $A; false"), (1, "1", "/usr"))
+        equal(len(box.run("head -c 100000 /dev/zero | tr '\\0' x").output), 100000, "whole")
+        first, *lines = box.run("seq 1 30000").output.split("\n")
+        equal(first, "[Previous command outputs are truncated. Showing the last %d lines of the output below.]" %
+              (len(lines) + 1))
+        equal((len(lines) >= 10000, lines[-1]), (True, "30000"), len(lines))
         equal(box.run("read x", timeout=0.2).exit_code, -1)
         equal(box.execute(["sh", "-c", "echo out; echo err >&2; exit 3"]), (3, "out\n", "err\n"))
         equal(box.execute(["pwd"]).stdout, box.directory + "\n", "not where the shell is")

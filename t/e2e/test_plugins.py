@@ -405,7 +405,7 @@ def what_is_refused_at_start():
     refuses(1, "Plugin ../greeter not found", ["../greeter"], {})
     refuses(1, "requires itself, by way of others", ["a", "b"],
             {"a": ({"requires": ["b"]}, None), "b": ({"after": ["a"]}, None)})
-    refuses(1, "api: only 1 is known", ["a"], {"a": ({"api": 2}, None)})
+    refuses(1, "api: must be 1", ["a"], {"a": ({"api": 2}, None)})
     refuses(1, 'unknown variable in "${nope}"', ["a"], {"a": ({"exec": ["${nope}"]}, None)})
     refuses(1, "must be the directory's name", ["a"], {"a": ({"name": "b"}, None)})
 

@@ -114,24 +114,24 @@ def none_left(pid_of, pool, ask, said, sock=None):
 def control_worker():
     process.need_hidden()
     none_left(lambda s: s.workers("control")[0], "control", lambda s: s.get("/server_info"),
-              "accept: Too many open files")
+              "cannot accept a connection: Too many open files")
 
 
 def action_worker():
     process.need_hidden()
     none_left(lambda s: s.workers("action")[0], "action", lambda s: s.action("true"),
-              "accept: Too many open files")
+              "cannot accept a connection: Too many open files")
 
 
 def files_worker():
     process.need_hidden()
     none_left(lambda s: s.workers("files")[0], "files", lambda s: s.get("/download_files?path=" + s.work_dir),
-              "accept: Too many open files")
+              "cannot accept a connection: Too many open files")
 
 
 def keeper():
-    none_left(lambda s: s.keeper()[0], "action", lambda s: s.action("true"), "accept: Too many open files",
-              "session.sock")
+    none_left(lambda s: s.keeper()[0], "action", lambda s: s.action("true"),
+              "cannot accept a connection: Too many open files", "session.sock")
 
 
 def supervisor():
@@ -165,7 +165,7 @@ def plugin(name, args, path, body, why):
         s.until("it has closed the last request's", lambda: connections_of(pid, listener) == 0)
         with Limited(pid, 0, listener):
             waiting = Ask(lambda: ask(s))
-            if not s.wait_log("accept: Too many open files"):
+            if not s.wait_log("cannot accept a connection: Too many open files"):
                 raise AssertionError(s.log())
             before = len(s.lines)
             process.wait_gone(pid, 1.0)

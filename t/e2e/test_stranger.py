@@ -110,7 +110,7 @@ WITH = (
     (0, "", "run --env A=b env"),
     (0, "", "run -w /tmp pwd"),
     (2, "--env must be NAME=VALUE", "run -e A env"),
-    (2, "is no valid name for a variable", "run -e A-B=1 env"),
+    (2, "is not a valid name for a variable", "run -e A-B=1 env"),
     (2, "--env must not be given with --input", "run -e A=1 -i y"),
     (0, "", "exec default echo hello"),
     (7, "", "exec default sh -c 'exit 7'"),

@@ -509,7 +509,7 @@ def nobody_takes_requests():
                 if " --pool action " in process.command_line(pid):
                     os.kill(pid, signal.SIGKILL)
             waiting = s.in_background("true")
-            equal(s.wait_log("pool action: workers end at once") is not None, True, s.log())
+            equal(s.wait_log("pool action: workers end right after their start") is not None, True, s.log())
             equal(s.stop(), -signal.SIGTERM, s.log())
             equal("takes no requests" in s.log(), True, s.log())
             waiting.join()

@@ -64,7 +64,7 @@ START_TEST(yaml_as_json)
 
 	ck_assert_int_eq(r, json == NULL ? -1 : 0);
 	if (json == NULL) {
-		ck_assert_ptr_nonnull(strstr(err.msg, "no YAML: "));
+		ck_assert_ptr_nonnull(strstr(err.msg, "not valid YAML: "));
 		ck_assert_ptr_nonnull(strstr(err.msg, " in line "));
 		return;
 	}
@@ -161,7 +161,7 @@ END_TEST
 static const struct {
 	const char *context, *why;
 } wrong[] = {{"none", "no context \"none\""}, {"nocluster", "no cluster \"x\""},
-    {"nouser", "no user \"x\""}, {"bad", "has no server"}, {"garbage", "is no base64"},
+    {"nouser", "no user \"x\""}, {"bad", "has no server"}, {"garbage", "is not base64"},
     {"old", "has \"username\""}};
 
 START_TEST(wrong_contexts)
@@ -203,7 +203,7 @@ static const struct {
 	NULL, 1},
     {"{\"kind\":\"ExecCredential\",\"status\":{\"clientKeyData\":\"k\"}}", "neither", 0},
     {"{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"t\",\"expirationTimestamp\":\"soon\"}}",
-	"no time", 0},
+	"not a time", 0},
     {"{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"t\",\"expirationTimestamp\":"
      "\"1970-01-01T02:30:00+02:00\"}}",
 	NULL, 800},
@@ -212,7 +212,7 @@ static const struct {
 	NULL, 800},
     {"{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"t\",\"expirationTimestamp\":"
      "\"1970-01-01T02:30:00+0200\"}}",
-	"no time", 0},
+	"not a time", 0},
     {"{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"t\",\"by\":\"caf\xe9\"}}", NULL, 0},
     {"{\"kind\":\"Other\"}", "no ExecCredential", 0},
     {"token", "no ExecCredential", 0},

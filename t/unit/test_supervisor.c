@@ -545,8 +545,8 @@ START_TEST(readiness_lines)
 	    {"failed cut short", 0, "cut short"},
 	    {"", 0, "it ended before it was ready"},
 	    {"ready", 0, "it ended before it was ready"},
-	    {"hello\n", 0, "its first line is no readiness line"},
-	    {"ready \n", 0, "its first line is no readiness line"},
+	    {"hello\n", 0, "its first line is not a readiness line"},
+	    {"ready \n", 0, "its first line is not a readiness line"},
 	};
 	struct heard h = {hr_loop_new(NULL), -1, ""};
 	struct hr_readyline r;

@@ -181,7 +181,7 @@ START_TEST(no_regular_file)
 	struct hr_trusted t;
 
 	ck_assert_int_eq(mkfifo("d/fifo", 0600), 0); /* nobody waits for a writer */
-	assert_refused("d/fifo", "no regular file");
+	assert_refused("d/fifo", "must be a regular file");
 	ck_assert_int_eq(hr_trust_open(&t, "d", HR_TRUST_NOBODY, &err), -1);
 	ck_assert_int_eq(err.sys, EISDIR);
 	ck_assert_int_eq(hr_trust_open(&t, "d/", HR_TRUST_NOBODY, &err), -1);

@@ -198,8 +198,8 @@ class Sandbox:
     # ---- commands ----
 
     def run(self, command, timeout=None):
-        """In the shell that all share: directory and variables stay. A command that outlives its timeout goes on, with
-        exit_code -1; BusyError: the shell still runs such a one, and this command was not run."""
+        """Runs a command in the shell that all calls share: directory and variables stay. A command that outlives its
+        timeout continues, and the exit_code is -1. Raises BusyError if such a command still runs, and runs nothing."""
         more = {} if timeout is None else {"timeout": timeout}
         o = self.act("run", {"command": command, "blocking": True}, exact=True, **more)
         if o["observation"] != "run":
@@ -208,7 +208,9 @@ class Sandbox:
         if at["exit_code"] == -1 and str(at.get("suffix", "")).startswith(NOT_RUN):
             raise BusyError("not run: the shell is busy with another command; wait for its end, or interrupt it by "
                             '"handrail run -i C-c"')
-        return Ran(at["exit_code"], o["content"].removesuffix("\n"), at["working_dir"])
+        prefix = str(at.get("prefix", ""))
+        cut = prefix if prefix.startswith("[Previous command outputs are truncated.") else ""
+        return Ran(at["exit_code"], cut + o["content"].removesuffix("\n"), at["working_dir"])
 
     def act(self, name, args, session=None, **more):
         """Performs an action (doc/actions.md), in the shell `session` if it is named, and returns the observation."""
@@ -228,7 +230,8 @@ class Sandbox:
         return o
 
     def execute(self, words, input=None, cwd=None, env=None, user=None, timeout=None):
-        """A program beside all shells, with its two streams apart. TimeoutError: it was ended after so many seconds."""
+        """Runs a program beside all shells, with its two streams apart. Raises TimeoutError if the program was ended
+        after `timeout` seconds."""
         words, files = list(words), []
         if env:  # not as arguments, which are for all to see
             words = ["/bin/sh", "-c", 'eval "$(/bin/cat <&3)"; exec 3<&-; exec "$@"', "sh", *words]

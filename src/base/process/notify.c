@@ -24,7 +24,7 @@ hr_notify_open(struct hr_notify *n, const char *name, struct hr_err *err)
 		return 0;
 	len = strlen(name);
 	if ((name[0] != '/' && name[0] != '@') || len >= sizeof(addr.sun_path))
-		return hr_err_set(err, HR_E_INVAL, "NOTIFY_SOCKET is no socket name");
+		return hr_err_set(err, HR_E_INVAL, "NOTIFY_SOCKET is not the name of a socket");
 	memcpy(addr.sun_path, name, len);
 	if (name[0] == '@')
 		addr.sun_path[0] = '\0';

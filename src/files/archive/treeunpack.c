@@ -376,7 +376,7 @@ make_directory(struct untree *u, struct archive_entry *e, const char *name, stru
 		return leave_out(u, name, strerror(errno));
 	fd = openat(dir, leaf, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return leave_out(u, name, "what is there is no directory");
+		return leave_out(u, name, "a file that is not a directory has that name");
 	if (made && is_fresh(fd, shells ? hr_reach_get_rules()->shell : geteuid()))
 		r = note_later(u, e, name, fd, err);
 	if (strcmp(name, HR_TREE_TOP) == 0 && u->top < 0) {

@@ -108,13 +108,13 @@ open_old(struct hr_atomic *a, const char *path, struct hr_err *err)
 	if (stat(path, &st) < 0)
 		return errno == ENOENT ? 0 : hr_err_sys(err, errno, "%s", path);
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-		return hr_err_set(err, HR_E_UNSUPPORTED, "%s is no regular file", path);
+		return hr_err_set(err, HR_E_UNSUPPORTED, "%s is not a regular file", path);
 	/* a file without write permission must not be replaced, whatever its directory allows */
 	a->old = hr_reach_open(AT_FDCWD, path, O_WRONLY | O_NONBLOCK);
 	if (a->old < 0 || fstat(a->old, &st) < 0)
 		return hr_err_sys(err, errno, "%s", path);
 	if (!S_ISREG(st.st_mode))
-		return hr_err_set(err, HR_E_UNSUPPORTED, "%s is no regular file", path);
+		return hr_err_set(err, HR_E_UNSUPPORTED, "%s is not a regular file", path);
 	return 0;
 }
 

@@ -77,7 +77,7 @@ hr_revise_load(const char *path, struct hr_buf *b, struct hr_buf *why)
 	if (S_ISDIR(st.st_mode))
 		return fail(why, "it is a directory");
 	if (!S_ISREG(st.st_mode))
-		return fail(why, "it is no regular file, but a device, a pipe or a socket");
+		return fail(why, "it is not a regular file, but a device, a pipe or a socket");
 	return read_all(fd, b, why);
 }
 

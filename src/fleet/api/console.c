@@ -164,7 +164,7 @@ find_key(const struct hr_fleet_api *api, const char *text, struct hr_fleet_key *
 	found = api->fleet->store->ops->key_find(api->fleet->store, text, ret, &err);
 	(void)pthread_mutex_unlock(&api->fleet->lock);
 	if (found < 0)
-		hr_log(HR_LOG_ERROR, "the console: %s", err.msg);
+		hr_log(HR_LOG_ERROR, "cannot check a key of the console: %s", err.msg);
 	return found;
 }
 
@@ -340,7 +340,7 @@ sign_in(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 	struct hr_fleet_key k;
 
 	if (!key_bytes(q->api_key, s.key) || find_key(api, q->api_key, &k) != 1) {
-		(void)hr_fleet_say(a, 403, "that is no key of this service");
+		(void)hr_fleet_say(a, 403, "this service does not know that key");
 	} else if (keep_signin(api->console, k.id, &s, cookie, token, &err) < 0) {
 		hr_log(HR_LOG_ERROR, "signing in to the console: %s", err.msg);
 		(void)hr_fleet_say(a, 503, "signing in is not possible now; see the service's log");

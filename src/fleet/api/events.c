@@ -294,7 +294,7 @@ tell(struct hr_fleet_stream *s, bool late, struct hr_buf *b)
 		s->after = last;
 	return 0;
 fail:
-	hr_log(HR_LOG_ERROR, "a stream of events ends: %s", err.msg);
+	hr_log(HR_LOG_ERROR, "cannot continue a stream of events: %s", err.msg);
 	return -1;
 }
 

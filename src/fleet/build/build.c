@@ -143,7 +143,7 @@ load(struct hr_fleet_builds *b, struct hr_err *err)
 		else if (is_lost(&why))
 			remove_dir(b, e->d_name, NULL);
 		else
-			hr_log(HR_LOG_ERROR, "build %s: it is left alone: %s", e->d_name, why.msg);
+			hr_log(HR_LOG_ERROR, "build %s: cannot continue: %s", e->d_name, why.msg);
 	}
 	return 0;
 }

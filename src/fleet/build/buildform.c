@@ -36,7 +36,7 @@ decode(struct hr_fleet_form *f, bool last)
 	if (n == 0)
 		return 0;
 	if (!hr_quote_unbase64(&out, hr_buf_str(&f->rest), n))
-		r = hr_err_set(&f->why, HR_E_INVAL, "the build folder is no base64");
+		r = hr_err_set(&f->why, HR_E_INVAL, "the build folder is not base64");
 	else if (hr_buf_check(&out, &f->why) != 0)
 		r = -1;
 	else

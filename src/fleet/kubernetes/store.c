@@ -522,7 +522,7 @@ hr_kube_store_open(const struct hr_fleet_options *o, struct hr_err *err)
 	ns = ns != NULL ? ns : "default";
 	if (strlen(ns) >= sizeof(s->ns) ||
 	    strspn(ns, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(ns)) {
-		(void)hr_err_set(err, HR_E_INVAL, "\"%.80s\" is no namespace", ns);
+		(void)hr_err_set(err, HR_E_INVAL, "\"%.80s\" is not a namespace", ns);
 		close_it(&s->base);
 		return NULL;
 	}

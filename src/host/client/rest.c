@@ -471,7 +471,7 @@ hr_rest_call(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_rest_
 		q.sink_arg = &t;
 	}
 	if (hr_buf_check(&url, NULL) != 0 || !plain(q.url) || strchr(q.url, ' ') != NULL)
-		return say(rest, c, err, HR_E_INVAL, "this is no URL");
+		return say(rest, c, err, HR_E_INVAL, "this is not a URL");
 	if (c->json != NULL) {
 		if (hr_json_put(&body, c->json) != 0 || hr_buf_check(&body, NULL) != 0)
 			return say(rest, c, err, HR_E_INVAL, "a value has no JSON form");

@@ -65,7 +65,7 @@ hr_exam_file(hr_finding_fn *fn, void *arg, const char *what, const char *path, c
 void
 hr_exam_chromium(hr_finding_fn *fn, void *arg, const char *given)
 {
-	/* the choice of src/plugins/browser/main.c */
+	/* src/plugins/browser/main.c tries the same ones */
 	const char *const usual[] = {
 	    "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"};
 	/* Debian's chromium is a script, which needs the system's programs whatever PATH is */

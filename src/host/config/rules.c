@@ -155,7 +155,7 @@ hr_rules_deny(struct json_object *o, const char *const *env, const char *entry, 
 		strspn(entry, "0123456789abcdefABCDEF.:/") == strlen(entry)))
 		return add(o, "denyOut", entry, err);
 	return hr_err_set(err, HR_E_INVAL,
-	    "\"%.300s\" is no entry of allowOut and no preset, and only an address or a range can "
+	    "\"%.300s\" is neither in allowOut nor a preset, and only an address or a range can "
 	    "be denied",
 	    entry);
 }

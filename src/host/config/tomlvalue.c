@@ -29,7 +29,7 @@ unicode_escape(struct toml *t, int digits, struct hr_buf *b)
 		t->p++;
 	}
 	if (cp > 0x10FFFF || hr_utf8_is_surrogate((int32_t)cp))
-		return toml_fail(t, "a \\u escape is no character");
+		return toml_fail(t, "a \\u escape is not a character");
 	hr_utf8_add(b, cp);
 	return 0;
 }

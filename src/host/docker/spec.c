@@ -25,7 +25,7 @@
 
 #define LISTEN "HANDRAIL_LISTEN"
 
-/* The body under construction; a failed call is remembered, and means that memory ran out. */
+/* Holds the body under construction. A failed call sets `bad`, which means that memory ran out. */
 struct spec {
 	const struct hr_dockerspec *d;
 	struct json_object *body, *host;

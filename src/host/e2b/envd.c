@@ -236,7 +236,7 @@ on_data(struct stream *s, struct json_object *o)
 		hr_buf_reset(&s->bytes);
 		if (!hr_quote_unbase64(&s->bytes, text, strlen(text)))
 			return wrong(s, hr_err_set(&s->err, HR_E_PROTO,
-					    WHO ": \"%s\" of an event is no base64", names[i]));
+					    WHO ": \"%s\" of an event is not base64", names[i]));
 		if (hr_buf_check(&s->bytes, NULL) != 0)
 			return wrong(s, hr_err_nomem(&s->err));
 		s->came |= s->bytes.len > 0;
@@ -416,7 +416,7 @@ follow(struct stream *s, const char *path, struct json_object *body, int timer, 
 	hr_connect_init(&s->frames, on_frame, s);
 	s->came = false;
 	if (r != 0 || hr_buf_check(&frame, NULL) != 0) {
-		r = hr_err_set(err, HR_E_INVAL, "the command is no UTF-8, or too long");
+		r = hr_err_set(err, HR_E_INVAL, "the command is not UTF-8, or too long");
 	} else {
 		r = hr_api_do(&s->c->plane, &call, &a, err);
 		if (r != 0)

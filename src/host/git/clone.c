@@ -101,7 +101,7 @@ check(const char *repository, const char *branch, struct hr_err *err)
 	if (hr_gitrepo_check(repository, err) < 0)
 		return -1;
 	if (branch != NULL && (*branch == '\0' || *branch == '-'))
-		return hr_err_set(err, HR_E_INVAL, "\"%.200s\" is no branch", branch);
+		return hr_err_set(err, HR_E_INVAL, "\"%.200s\" is not a branch", branch);
 	return 0;
 }
 

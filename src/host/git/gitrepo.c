@@ -83,7 +83,7 @@ hr_gitrepo_check(const char *repository, struct hr_err *err)
 	if (strstr(repository, "://") != NULL ? is_url(repository) : is_name(repository))
 		return 0;
 	return hr_err_set(err, HR_E_INVAL,
-	    "\"%.200s\" is no repository: OWNER/NAME, or a URL without user and password",
+	    "\"%.200s\" is not a repository: write OWNER/NAME, or a URL without user and password",
 	    strchr(repository, '@') != NULL ? "..." : repository);
 }
 

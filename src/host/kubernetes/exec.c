@@ -91,7 +91,8 @@ status_of(const struct session *s, int *ret_status, struct hr_err *err)
 		return hr_err_set(err, HR_E_DISCONNECTED,
 		    "the connection to the program was cut; it may still run");
 	if (hr_json_decode_foreign(s->ended.p, s->ended.len, &o, NULL) != 0)
-		return hr_err_set(err, HR_E_RUNTIME, "the program ended in an unknown way");
+		return hr_err_set(err, HR_E_RUNTIME,
+		    "the program ended, but the API server reported no exit status");
 	causes = hr_json_at(hr_json_at(o, "details"), "causes");
 	if (strcmp(hr_json_text_or(o, "status", ""), "Success") != 0) {
 		size_t i;

@@ -163,7 +163,7 @@ pem(char **to, char **ret_file, struct json_object *o, const char *name, const c
 	if (data != NULL && *data != '\0')
 		return hr_base64_read(&b, data) && hr_buf_check(&b, NULL) == 0
 			   ? hr_text_set(to, hr_buf_str(&b), err)
-			   : hr_err_set(err, HR_E_INVAL, "%s is no base64", field);
+			   : hr_err_set(err, HR_E_INVAL, "%s is not base64", field);
 	if (file == NULL || *file == '\0')
 		return 0;
 	path = hr_path_join(dir, file);
@@ -435,7 +435,7 @@ hr_kube_login_take(
 		r = hr_err_set(err, HR_E_INVAL, "it gave neither a token nor a certificate");
 	else if (*end != '\0' && ((rest = strptime(end, "%Y-%m-%dT%H:%M:%S", &t)) == NULL ||
 				     zone_of(rest, &zone) != 0))
-		r = hr_err_set(err, HR_E_INVAL, "its expirationTimestamp is no time: %s", end);
+		r = hr_err_set(err, HR_E_INVAL, "its expirationTimestamp is not a time: %s", end);
 	if (r == 0 && *token != '\0')
 		r = hr_text_set(&l->token, token, err);
 	if (r == 0 && *cert != '\0')

@@ -345,7 +345,7 @@ tolerations(struct spec *s)
 	    !json_object_is_type(list, json_type_array)) {
 		(void)snprintf(told, sizeof(told),
 		    "Error parsing tolerations YAML: %.300s; there are none",
-		    why.msg[0] != '\0' ? why.msg : "it is no list");
+		    why.msg[0] != '\0' ? why.msg : "it is not a list");
 		s->d->h->log(s->d->h->arg, told);
 		return;
 	}

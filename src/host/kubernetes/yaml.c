@@ -27,7 +27,7 @@ bad(struct reader *rd, const char *what)
 
 	if (p->error == YAML_MEMORY_ERROR)
 		return hr_err_nomem(rd->err);
-	return hr_err_set(rd->err, HR_E_INVAL, "no YAML: %s in line %zu",
+	return hr_err_set(rd->err, HR_E_INVAL, "not valid YAML: %s in line %zu",
 	    p->problem != NULL ? p->problem : what,
 	    (p->error == YAML_NO_ERROR ? p->mark.line : p->problem_mark.line) + 1);
 }

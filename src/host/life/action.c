@@ -138,7 +138,7 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 			  hr_json_text_at(*ret, "observation") == NULL)) {
 		json_object_put(*ret);
 		*ret = NULL;
-		r = hr_err_set(&mine, HR_E_INVAL, "the server's answer is no observation");
+		r = hr_err_set(&mine, HR_E_INVAL, "the server's answer is not an observation");
 	}
 	if (r != 0 && mine.code == HR_E_HTTP_TIMEOUT)
 		(void)hr_err_set(&mine, HR_E_RUNTIME_TIMEOUT,
@@ -162,7 +162,7 @@ by_backend(
 			  !json_object_is_type(*ret, json_type_object))) {
 		json_object_put(*ret);
 		*ret = NULL;
-		r = hr_err_set(err, HR_E_INVAL, "the backend's answer is no observation");
+		r = hr_err_set(err, HR_E_INVAL, "the back-end's answer is not an observation");
 	}
 	return r;
 }

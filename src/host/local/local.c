@@ -69,7 +69,7 @@ local_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 
 	if (port < 0 || port > 65535)
 		return hr_err_set(
-		    err, HR_E_INVAL, "local.port is %lld: it can be 0 to 65535", port);
+		    err, HR_E_INVAL, "local.port must be from 0 to 65535, not %lld", port);
 	if (home != NULL && strcmp(home, "own") != 0 && strcmp(home, "caller") != 0)
 		return hr_err_set(
 		    err, HR_E_INVAL, "local.home must be own or caller, not \"%.40s\"", home);

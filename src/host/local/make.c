@@ -186,8 +186,9 @@ user_name(char name[USER_MAX], struct hr_err *err)
 	char room[4096];
 
 	if (getpwuid_r(getuid(), &pw, room, sizeof(room), &found) != 0 || found == NULL)
-		return hr_err_set(
-		    err, HR_E_RUNTIME, "user %ld has no name on this machine", (long)getuid());
+		return hr_err_set(err, HR_E_RUNTIME,
+		    "user ID %ld has no account on this machine: add one to /etc/passwd",
+		    (long)getuid());
 	(void)snprintf(name, USER_MAX, "%s", found->pw_name);
 	return 0;
 }

@@ -133,7 +133,7 @@ on_bytes(void *arg, const char *p, size_t len)
 
 	if (!t->http2 || !t->grpc)
 		return (void)hr_err_set(&t->err, HR_E_PROTO,
-			   "%s: its address speaks no gRPC over HTTP/2", t->g->who),
+			   "%s: its address does not speak gRPC over HTTP/2", t->g->who),
 		       -1;
 	r = hr_connect_feed(&t->frames, p, len, &e);
 	if (r < 0)
@@ -230,7 +230,7 @@ judge(struct turn *t, const struct hr_http_answer *a, int http_rc, const struct 
 	}
 	if (!t->http2 || !t->grpc)
 		return hr_err_set(
-		    err, HR_E_PROTO, "%s: its address speaks no gRPC over HTTP/2", t->g->who);
+		    err, HR_E_PROTO, "%s: its address does not speak gRPC over HTTP/2", t->g->who);
 	if (!told) {
 		t->status = HR_GRPC_LOST;
 		return hr_err_set(err, HR_E_PROTO,

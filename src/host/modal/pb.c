@@ -97,7 +97,7 @@ hr_pb_read(const char *who, const char *subject, const ProtobufCMessageDescripto
 		(void)hr_err_set(err, HR_E_PROTO,
 		    "%s: \"%s\" of %s has the wrong type or is incomplete", who, name, subject);
 	else if (!whole)
-		(void)hr_err_set(err, HR_E_PROTO, "%s: %s is no protobuf message", who, subject);
+		(void)hr_err_set(err, HR_E_PROTO, "%s: %s is not a protobuf message", who, subject);
 	if (name != NULL || !whole)
 		return NULL;
 	m = protobuf_c_message_unpack(type, NULL, len, (const uint8_t *)p);

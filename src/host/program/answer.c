@@ -59,7 +59,8 @@ read_data(struct hr_program_answer *a, struct json_object *v, const char *name, 
 		return hr_err_set(err, HR_E_PROTO, WHO ": \"%s\" of its answer is not text", name);
 	text = hr_json_str(v, &len);
 	if (!hr_quote_unbase64(&a->data, text, len))
-		return hr_err_set(err, HR_E_PROTO, WHO ": \"%s\" of its answer is no base64", name);
+		return hr_err_set(
+		    err, HR_E_PROTO, WHO ": \"%s\" of its answer is not base64", name);
 	return hr_buf_check(&a->data, err);
 }
 

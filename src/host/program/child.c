@@ -321,8 +321,8 @@ take_lines(struct asked *a, struct hr_err *err)
 	if (r == 0) {
 		c->looked = c->in.len;
 		if (c->in.len > HR_PROGRAM_LINE_MAX)
-			r = hr_err_set(err, HR_E_TOOLARGE, "a line of its has more than %u bytes",
-			    HR_PROGRAM_LINE_MAX);
+			r = hr_err_set(err, HR_E_TOOLARGE,
+			    "a line of its output has more than %u bytes", HR_PROGRAM_LINE_MAX);
 	}
 	return r;
 }

@@ -181,7 +181,7 @@ read_state(struct json_object *o, const char *subject, const char **ret, struct 
 			return 0;
 		}
 	return hr_err_set(err, HR_E_PROTO,
-	    WHO ": \"state\" of %s is none of running, paused, exited and gone", subject);
+	    WHO ": \"state\" of %s must be running, paused, exited or gone", subject);
 }
 
 static int

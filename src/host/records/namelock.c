@@ -40,7 +40,9 @@ try_lock(struct hr_namelock *l, bool create, const char *sid, struct hr_err *err
 	}
 	if (sys == EWOULDBLOCK)
 		return hr_err_set(err, HR_E_RUNTIME,
-		    "sandbox \"%s\" is being started, or ended, by another process", sid);
+		    "another process is starting or ending sandbox \"%s\": try again when it has "
+		    "finished",
+		    sid);
 	return sys == 0 ? 1 : hr_err_sys(err, sys, "lock %s", l->path);
 }
 

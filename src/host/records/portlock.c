@@ -207,7 +207,8 @@ try_port(struct hr_portlock *l, const char *dir, int port, const char *address, 
 	fd = bind_port(address, port);
 	if (fd < 0) {
 		hr_portlock_release(l);
-		return hr_err_set(err, HR_E_UNAVAILABLE, "port %d is in use", port);
+		return hr_err_set(
+		    err, HR_E_UNAVAILABLE, "port %d is in use: choose another one", port);
 	}
 	if (ret_bound != NULL)
 		*ret_bound = fd;

@@ -73,10 +73,10 @@ check(const struct hr_config *c, struct hr_err *err)
 		    err, HR_E_INVAL, "remote_runtime_api_url is required in the remote runtime.");
 	if (class != NULL && strcmp(class, "sysbox") != 0 && strcmp(class, "gvisor") != 0)
 		return hr_err_set(err, HR_E_INVAL,
-		    "sandbox.remote_runtime_class is \"%.40s\": it can be sysbox or gvisor", class);
+		    "sandbox.remote_runtime_class must be sysbox or gvisor, not \"%.40s\"", class);
 	if (factor != 1 && factor != 2 && factor != 4 && factor != 8)
 		return hr_err_set(err, HR_E_INVAL,
-		    "sandbox.remote_runtime_resource_factor is %lld: it can be 1, 2, 4 or 8",
+		    "sandbox.remote_runtime_resource_factor must be 1, 2, 4 or 8, not %lld",
 		    factor);
 	return 0;
 }

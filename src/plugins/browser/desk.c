@@ -68,7 +68,7 @@ br_desk_save(const struct br_desk *d)
 	hr_buf_addf(&text, ",\"active\":%lld}", (long long)d->active);
 	if (path == NULL || hr_buf_check(&text, &err) != 0 ||
 	    hr_path_write(path, text.p, text.len, 0600, &err) != 0)
-		hr_log(HR_LOG_WARNING, "the tabs cannot be written down: %s", err.msg);
+		hr_log(HR_LOG_WARNING, "cannot save the list of tabs: %s", err.msg);
 }
 
 int

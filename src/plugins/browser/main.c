@@ -47,7 +47,8 @@ bytes_of(const char *name, double otherwise)
 		return otherwise;
 	if (*end == '\0' && n >= 0 && n <= BYTES_MAX)
 		return n;
-	hr_log(HR_LOG_WARNING, "%s is no number of bytes: %.40s", name, wanted);
+	hr_log(
+	    HR_LOG_WARNING, "%s must be a number of bytes, not \"%.40s\": ignored", name, wanted);
 	return otherwise;
 }
 
@@ -62,7 +63,8 @@ saves_pdf(void)
 		return false;
 	if (strcmp(wanted, "download") != 0)
 		hr_log(HR_LOG_WARNING,
-		    "HANDRAIL_BROWSER_PDF is neither \"show\" nor \"download\": %.40s", wanted);
+		    "HANDRAIL_BROWSER_PDF must be show or download, not \"%.40s\": ignored",
+		    wanted);
 	return strcmp(wanted, "download") == 0;
 }
 

@@ -20,7 +20,7 @@
 #include "proto/json.h"
 #include "proto/python/repr.h"
 
-#define CLIENTS_MAX 512 /* maximum of connections; there cannot be as many workers */
+#define CLIENTS_MAX 512 /* maximum connections; there are always fewer workers */
 #define PICTURE_MS 2000 /* ms for the first picture, if a viewer asks for only one */
 #define STATE_MAX (1u << 20)
 
@@ -98,7 +98,7 @@ turn_to(struct client *c, bool writes)
 			  : hr_loop_readable(c->s->loop, c->fd, on_client, c, &err);
 	if (c->watch != NULL)
 		return 0;
-	hr_log(HR_LOG_ERROR, "a worker cannot be answered: %s", err.msg);
+	hr_log(HR_LOG_ERROR, "cannot answer a worker: %s", err.msg);
 	hang_up(c);
 	return -1;
 }
@@ -120,7 +120,7 @@ send_body(struct client *c, const struct hr_buf *body, int64_t status)
 		(void)turn_to(c, true);
 		return;
 	}
-	hr_log(HR_LOG_ERROR, "a worker cannot be answered: %s", err.msg);
+	hr_log(HR_LOG_ERROR, "cannot answer a worker: %s", err.msg);
 	hang_up(c);
 }
 
@@ -288,7 +288,7 @@ on_client(void *arg)
 	if (c->action == NULL && read_request(c, &err) == 0)
 		return;
 	if (err.code != HR_OK && err.code != HR_E_GONE)
-		hr_log(HR_LOG_WARNING, "a request cannot be read: %s", err.msg);
+		hr_log(HR_LOG_WARNING, "cannot read a request: %s", err.msg);
 	hang_up(c);
 }
 
@@ -302,7 +302,7 @@ on_accept(void *arg)
 
 	if (fd < 0) {
 		if (errno != EAGAIN)
-			hr_log(HR_LOG_ERROR, "accept: %s", strerror(errno));
+			hr_log(HR_LOG_ERROR, "cannot accept a connection: %s", strerror(errno));
 		return;
 	}
 	c = s->nclients < CLIENTS_MAX ? calloc(1, sizeof(*c)) : NULL;
@@ -319,7 +319,7 @@ on_accept(void *arg)
 	s->nclients++;
 	c->watch = hr_loop_readable(s->loop, fd, on_client, c, &err);
 	if (c->watch == NULL) {
-		hr_log(HR_LOG_WARNING, "a worker cannot be heard: %s", err.msg);
+		hr_log(HR_LOG_WARNING, "cannot listen to a worker: %s", err.msg);
 		hang_up(c);
 	}
 }

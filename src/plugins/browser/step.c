@@ -324,7 +324,7 @@ write_picture(const struct step *s, const struct hr_buf *png)
 	else
 		path = hr_path_join(dir, name);
 	if (path == NULL || hr_path_write(path, png->p, png->len, 0644, &err) != 0) {
-		hr_log(HR_LOG_WARNING, "no picture is kept: %s", err.msg);
+		hr_log(HR_LOG_WARNING, "cannot save a screenshot: %s", err.msg);
 		free(path);
 		path = NULL;
 	}
@@ -344,12 +344,12 @@ draw_marks(const struct br_view *v, struct hr_buf *ret)
 		return;
 	}
 	if (br_picture_read(&p, v->png.p, v->png.len, &err) != 0) {
-		hr_log(HR_LOG_WARNING, "a picture cannot be read: %s", err.msg);
+		hr_log(HR_LOG_WARNING, "cannot read Chromium's screenshot: %s", err.msg);
 		return;
 	}
 	br_picture_mark(&p, &v->props);
 	if (br_picture_write(&p, ret, &err) != 0)
-		hr_log(HR_LOG_WARNING, "a picture cannot be written: %s", err.msg);
+		hr_log(HR_LOG_WARNING, "cannot write a screenshot: %s", err.msg);
 	br_picture_done(&p);
 }
 

@@ -263,7 +263,7 @@ take_message(struct browser *b, const char *text, size_t len)
 	HR_FREE char *session = NULL;
 
 	if (br_tape_parse(&t, text, len, &err) != 0) {
-		hr_log(HR_LOG_WARNING, "Chromium says what is not JSON: %s", err.msg);
+		hr_log(HR_LOG_WARNING, "Chromium sent a message that is not JSON: %s", err.msg);
 		return;
 	}
 	method = br_tape_at(&t, 0, "method");

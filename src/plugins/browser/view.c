@@ -455,7 +455,7 @@ br_view_take(struct browser *b, struct br_view *v, bool html)
 	v->hangs = r != 0 && b->err.code == HR_E_TIMEOUT;
 	if (r != 0) {
 		hr_buf_adds(&v->why_no_tree, b->err.msg);
-		hr_log(HR_LOG_WARNING, "no tree of a page: %s", b->err.msg);
+		hr_log(HR_LOG_WARNING, "cannot read a page's accessibility tree: %s", b->err.msg);
 		forget(v);
 	}
 	tab = b->active;

@@ -173,7 +173,7 @@ start_failed(struct hr_context *c, const char *why)
 	char text[600];
 
 	(void)snprintf(text, sizeof(text), "Failed to create context: %.500s", why);
-	hr_log(HR_LOG_ERROR, "no kernel for %s: %s", c->language, why);
+	hr_log(HR_LOG_ERROR, "cannot start a kernel for %s: %s", c->language, why);
 	lose_kernel(c);
 	if (e == NULL)
 		return;

@@ -246,7 +246,7 @@ start_failed(struct hr_jupyter *j, const char *why)
 	char text[sizeof(j->failure) + 64];
 
 	(void)snprintf(j->failure, sizeof(j->failure), "%s", why);
-	hr_log(HR_LOG_ERROR, "no kernel: %s", why);
+	hr_log(HR_LOG_ERROR, "cannot start a kernel: %s", why);
 	(void)snprintf(text, sizeof(text), "There is no Jupyter kernel: %s", j->failure);
 	lose_kernel(j);
 	if (!TAILQ_EMPTY(&j->queue))

@@ -304,7 +304,7 @@ receive_some(struct hr_kernel *k, void *sock, bool is_reply)
 {
 	const int64_t until = hr_now_ms() + TURN_MS;
 
-	/* a message can have many megabytes: clients must get what was taken before */
+	/* a message can have many megabytes: clients must get the earlier ones first */
 	while (receive_one(k, sock, is_reply) && hr_now_ms() < until) {
 	}
 }

@@ -63,7 +63,7 @@ client_accept(struct serve *s)
 
 	if (fd < 0) {
 		if (errno != EAGAIN)
-			hr_log(HR_LOG_ERROR, "accept: %s", strerror(errno));
+			hr_log(HR_LOG_ERROR, "cannot accept a connection: %s", strerror(errno));
 		return;
 	}
 	hr_assert(s->nclients < CLIENTS_MAX);

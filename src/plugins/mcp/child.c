@@ -242,7 +242,8 @@ mcp_child_line(struct mcp_child *c, const char *line, size_t len)
 	HR_PUT struct json_object *m = NULL;
 
 	if (hr_json_decode_foreign(line, len, &m, NULL) < 0 || hr_json_type(m) != HR_PY_DICT)
-		hr_log(HR_LOG_WARNING, "MCP server %s wrote a line that is no message", c->name);
+		hr_log(HR_LOG_WARNING, "MCP server %s wrote a line that is not a JSON-RPC message",
+		    c->name);
 	else
 		take_message(c, m);
 }

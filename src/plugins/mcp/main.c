@@ -80,7 +80,7 @@ ping_seconds(void)
 	n = strtol(text, &end, 10);
 	if (*end == '\0' && n >= 1 && n <= PING_MAX_S)
 		return (int)n;
-	hr_log(HR_LOG_WARNING, "HANDRAIL_MCP_PING_SECONDS is not a number from 1 to %d: %d it is",
+	hr_log(HR_LOG_WARNING, "HANDRAIL_MCP_PING_SECONDS must be from 1 to %d: using %d",
 	    PING_MAX_S, PING_S);
 	return PING_S;
 }

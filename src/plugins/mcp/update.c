@@ -136,9 +136,9 @@ keep(struct json_object *configs)
 	}
 	text = whole ? mcp_text(all) : NULL;
 	if (text == NULL)
-		hr_log(HR_LOG_WARNING, "the list of MCP servers is not kept: out of memory");
+		hr_log(HR_LOG_WARNING, "cannot save the list of MCP servers: out of memory");
 	else if (path != NULL && hr_path_write(path, text, strlen(text), 0600, &err) < 0)
-		hr_log(HR_LOG_WARNING, "the list of MCP servers is not kept: %s", err.msg);
+		hr_log(HR_LOG_WARNING, "cannot save the list of MCP servers: %s", err.msg);
 }
 
 /* Continues with the list of an earlier process that was killed, alone or with the server: clients
@@ -310,7 +310,7 @@ acceptable(evutil_socket_t listener, short what, void *arg)
 	(void)what;
 	if (fd < 0) {
 		if (errno != EAGAIN)
-			hr_log(HR_LOG_ERROR, "accept: %s", strerror(errno));
+			hr_log(HR_LOG_ERROR, "cannot accept a connection: %s", strerror(errno));
 		return;
 	}
 	u = calloc(1, sizeof(*u));

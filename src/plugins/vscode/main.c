@@ -116,7 +116,7 @@ can_run(struct editor *e)
 		return false;
 	}
 	if (write_settings(&err) < 0)
-		hr_log(HR_LOG_WARNING, "no settings for the editor: %s", err.msg);
+		hr_log(HR_LOG_WARNING, "cannot write the editor's settings: %s", err.msg);
 	e->port = hr_vscode_port(getenv("HANDRAIL_VSCODE_PORT"));
 	if (e->port == 0) {
 		say(e, "unavailable",

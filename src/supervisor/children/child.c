@@ -195,7 +195,7 @@ hr_child_adopt(struct hr_child *c, pid_t pid, int log_fd, struct hr_err *err)
 	hr_assert(c->pid == 0);
 	/* the number of a child that was not waited for is not reused */
 	if (pid <= 1 || waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG | WNOWAIT) != 0)
-		return hr_err_set(err, HR_E_NOTFOUND, "%s: process %ld is no child of handraild",
+		return hr_err_set(err, HR_E_NOTFOUND, "%s: process %ld is not a child of handraild",
 		    c->name, (long)pid);
 	if (log_fd >= 0) {
 		c->log_watch = hr_loop_readable(c->kids->loop, log_fd, child_log_ready, c, err);

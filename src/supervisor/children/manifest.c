@@ -156,7 +156,8 @@ take_list(struct hr_strv *l, const char *key, bool names, struct json_object *v,
 		if (text == NULL)
 			return -1;
 		if (names && !hr_manifest_name_ok(text))
-			return hr_err_set(err, HR_E_INVAL, "%s: \"%.64s\" is no name", key, text);
+			return hr_err_set(
+			    err, HR_E_INVAL, "%s: \"%.64s\" is not a valid name", key, text);
 		hr_strv_add(l, text);
 	}
 	return l->failed ? hr_err_nomem(err) : 0;
@@ -176,8 +177,8 @@ take_variables(struct hr_strv *l, const char *key, struct json_object *v, struct
 		if (text == NULL)
 			return -1;
 		if (!made_of(name, "_"))
-			return hr_err_set(
-			    err, HR_E_INVAL, "%s: \"%.64s\" is no name of a variable", key, name);
+			return hr_err_set(err, HR_E_INVAL,
+			    "%s: \"%.64s\" is not the name of a variable", key, name);
 		hr_strv_addf(l, "%s=%s", name, text);
 	}
 	return l->failed ? hr_err_nomem(err) : 0;
@@ -200,7 +201,7 @@ take_word(
 	for (i = 0; i < n; i++)
 		hr_buf_addf(&b, "%s%s", i > 0 ? ", " : "", words[i]);
 	return hr_err_set(
-	    err, HR_E_INVAL, "%s: \"%.64s\" is none of %s", key, text, hr_buf_str(&b));
+	    err, HR_E_INVAL, "%s: must be one of %s, not \"%.64s\"", key, hr_buf_str(&b), text);
 }
 
 static int
@@ -260,7 +261,8 @@ take_http_entry(struct hr_manifest_http *h, struct json_object *entry, struct hr
 	if (take_text(&h->prefix, "prefix", v, err) < 0)
 		return -1;
 	if (!prefix_ok(h->prefix))
-		return hr_err_set(err, HR_E_INVAL, "prefix: \"%.64s\" is no plain path", h->prefix);
+		return hr_err_set(
+		    err, HR_E_INVAL, "prefix: \"%.64s\" is not a plain path", h->prefix);
 	if (json_object_object_get_ex(entry, "auth", &v) &&
 	    (i = take_word("auth", words, 3, v, err)) < 0)
 		return -1;
@@ -298,8 +300,8 @@ take_http(struct hr_manifest *m, struct json_object *v, struct hr_err *err)
 		m->nhttp++;
 		if (!json_object_is_type(entry, json_type_object) ||
 		    !json_object_object_get_ex(entry, "prefix", NULL))
-			return hr_err_set(
-			    err, HR_E_INVAL, "http: entry %zu is no object with a prefix", i + 1);
+			return hr_err_set(err, HR_E_INVAL,
+			    "http: entry %zu must be an object with a prefix", i + 1);
 		if (take_http_entry(&m->http[i], entry, err) < 0)
 			return -1;
 	}
@@ -359,14 +361,15 @@ take_members(struct hr_manifest *m, struct json_object *top, struct hr_err *err)
 	if (!json_object_object_get_ex(top, "api", &api) ||
 	    !json_object_is_type(api, json_type_int) ||
 	    json_object_get_int64(api) != HR_MANIFEST_API)
-		return hr_err_set(err, HR_E_UNSUPPORTED, "api: only %d is known", HR_MANIFEST_API);
+		return hr_err_set(err, HR_E_UNSUPPORTED,
+		    "api: must be %d, the only version of this handraild", HR_MANIFEST_API);
 	json_object_object_foreach(top, key, value)
 	{
 		if (take_member(m, key, value, err) < 0)
 			return -1;
 	}
 	if (m->name == NULL || !hr_manifest_name_ok(m->name))
-		return hr_err_set(err, HR_E_INVAL, "name: is missing or not a name");
+		return hr_err_set(err, HR_E_INVAL, "name: is missing or not valid");
 	if (slash == NULL || strcmp(slash + 1, m->name) != 0)
 		return hr_err_set(
 		    err, HR_E_INVAL, "name: must be the directory's name, not \"%s\"", m->name);

@@ -12,7 +12,7 @@
 
 struct hr_rundir;
 
-/* Facts about a plugin that a successor needs. */
+/* These flags describe a plugin to a successor. */
 enum {
 	HR_OLDPLUGIN_KEEPS = 1,    /* the plugin was ready once, so its end loses state */
 	HR_OLDPLUGIN_OUTLIVES = 2, /* SIGHUP ends the plugin, which the successor starts at once */

@@ -138,7 +138,7 @@ note(const struct hr_plugin *p, bool keeps)
 		     (keeps ? HR_OLDPLUGIN_KEEPS : 0u) |
 			 (p->m.outlives ? HR_OLDPLUGIN_OUTLIVES : 0u),
 		     &err) < 0)
-		hr_log(HR_LOG_WARNING, "plugin %s is not noted: %s", p->m.name, err.msg);
+		hr_log(HR_LOG_WARNING, "cannot record plugin %s: %s", p->m.name, err.msg);
 }
 
 /* Sends waiting clients the reason why the plugin did not start, or never will. */

@@ -164,7 +164,9 @@ worker_ended(void *arg, const struct hr_exit *how)
 		delay = hr_service_delay(&p->svc, worked, how);
 	if (delay > 0) {
 		if (hr_service_failing(&p->svc))
-			hr_log(HR_LOG_ERROR, "pool %s: workers end at once; next start in %lld ms",
+			hr_log(HR_LOG_ERROR,
+			    "pool %s: workers end right after their start; the next start is in "
+			    "%lld ms",
 			    p->name, (long long)delay);
 		hr_service_down(&p->svc, HR_SERVICE_DOWN, delay);
 	}

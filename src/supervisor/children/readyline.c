@@ -35,7 +35,7 @@ readyline_tell(struct hr_readyline *r, bool ended)
 	else if (ended)
 		r->fn(r->arg, false, HR_READYLINE_ENDED);
 	else
-		r->fn(r->arg, false, "its first line is no readiness line");
+		r->fn(r->arg, false, "its first line is not a readiness line");
 }
 
 static void

@@ -222,8 +222,9 @@ keeper_listen(struct hr_session *k, struct hr_err *err)
 		if (k->store[0] < 0 || k->store[1] < 0) {
 			store_close(k);
 			hr_log(HR_LOG_WARNING,
-			    "%s: its keeper's descriptors are not available: if the keeper is "
-			    "killed, the shell is lost",
+			    "%s: cannot take over the keeper's descriptors: the shell will be lost "
+			    "if "
+			    "the keeper is killed",
 			    k->svc.child.name);
 		}
 		return 0;

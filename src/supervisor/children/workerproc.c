@@ -28,7 +28,9 @@ worker_image(struct hr_pools *all, const char *path)
 	if (all->image >= 0)
 		return &all->image;
 	all->plain_image = true; /* tries this only once */
-	hr_log(HR_LOG_WARNING, "workers can be looked into while they start: %s", err.msg);
+	hr_log(HR_LOG_WARNING,
+	    "other processes of this account can read a worker's memory while it starts: %s",
+	    err.msg);
 	return NULL;
 }
 

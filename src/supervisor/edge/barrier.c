@@ -27,7 +27,7 @@ hr_barrier_make(struct hr_barrier *h, const char *dir, struct hr_err *err)
 
 	/* glob() gets the whole path */
 	if (strpbrk(dir, "*?[\\") != NULL)
-		return hr_err_set(err, HR_E_INVAL, "%s is a pattern", dir);
+		return hr_err_set(err, HR_E_INVAL, "%s has * ? [ or \\, which nginx expands", dir);
 	path = hr_path_join(dir, "hold");
 	if (path == NULL)
 		return hr_err_nomem(err);

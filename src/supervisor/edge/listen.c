@@ -101,8 +101,8 @@ unix_check(const struct hr_listen *l, struct stat *ret_dead, struct hr_err *err)
 		return errno == ENOENT ? 0 : hr_err_sys(err, errno, "address %s", l->text);
 	if (!S_ISSOCK(ret_dead->st_mode))
 		return hr_err_set(err, HR_E_INVAL,
-		    "address %s: the file of this name is no socket; remove it, or choose another "
-		    "path",
+		    "address %s: a file that is not a socket has this name; remove it, or choose "
+		    "another path",
 		    l->text);
 	fd = open_socket(l, err);
 	if (fd < 0)

@@ -241,7 +241,7 @@ note_group(const struct hr_nginx *n, const char *dir)
 	int len = snprintf(text, sizeof(text), "%ld\n", (long)n->svc.child.pid);
 
 	if (path == NULL || hr_path_write(path, text, (size_t)len, 0600, &err) != 0)
-		hr_log(HR_LOG_WARNING, "nginx's group is not noted: %s", err.msg);
+		hr_log(HR_LOG_WARNING, "cannot record nginx's process group: %s", err.msg);
 }
 
 static int
@@ -302,7 +302,7 @@ hr_nginx_prepare(struct hr_nginx *n, struct hr_err *err)
 	if (dir == NULL)
 		return hr_err_nomem(err);
 	if (hr_barrier_make(&n->hold, dir, &why) != 0) {
-		hr_log(HR_LOG_DEBUG, "nginx is not started before all else: %s", why.msg);
+		hr_log(HR_LOG_DEBUG, "cannot start nginx early: %s", why.msg);
 	} else {
 		r = nginx_run(n, err);
 		if (r == 0)

@@ -93,7 +93,7 @@ hr_viewer_open(struct hr_viewer *v, const struct hr_settings *c, int handed)
 	if (v->fd < 0)
 		choose(v, c->port);
 	if (v->fd < 0)
-		hr_log(HR_LOG_WARNING, "no free port for the file viewer");
+		hr_log(HR_LOG_WARNING, "no file viewer: no port is free for it");
 }
 
 int
@@ -132,10 +132,10 @@ hr_viewer_announce(
 	struct hr_err err = {0};
 
 	if (hr_token_keep(v->secret, r, KEPT_FILE, &err) < 0)
-		hr_log(HR_LOG_WARNING, "the file viewer's secret is not kept: %s", err.msg);
+		hr_log(HR_LOG_WARNING, "cannot save the file viewer's secret: %s", err.msg);
 	if (c->viewer_url_file[0] != '\0' && write_file(v, r, c->viewer_url_file, reader, &err) < 0)
 		hr_log(HR_LOG_WARNING,
-		    "the file viewer's address is not written (viewer_url_file): %s", err.msg);
+		    "cannot write the file viewer's address (viewer_url_file): %s", err.msg);
 }
 
 /* Compares times, too, since the inode of a removed file can be reused. */

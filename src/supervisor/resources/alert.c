@@ -113,7 +113,7 @@ static void
 command_later(struct hr_alerts *a, const struct hr_err *why)
 {
 	if (a->retry_ms == 0)
-		hr_log(HR_LOG_ERROR, "alert_command cannot be started yet: %s", why->msg);
+		hr_log(HR_LOG_ERROR, "cannot start alert_command, will try again: %s", why->msg);
 	a->retry_ms = a->retry_ms == 0 ? RETRY_FIRST_MS : 2 * a->retry_ms;
 	if (a->retry_ms > RETRY_LAST_MS)
 		a->retry_ms = RETRY_LAST_MS;
@@ -157,7 +157,7 @@ command_patience(void *arg)
 {
 	struct hr_alerts *a = arg;
 
-	hr_log(HR_LOG_WARNING, "alert_command takes too long and is killed");
+	hr_log(HR_LOG_WARNING, "alert_command took too long and was killed");
 	hr_child_signal_group(&a->command, SIGKILL);
 }
 

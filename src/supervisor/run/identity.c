@@ -210,7 +210,8 @@ hr_identity_work_dir(
 		return -1;
 	if (fd < 0 || fstat(fd, &st) != 0 ||
 	    fchmod(fd, (st.st_mode & 07777) | S_IRGRP | S_IWGRP) != 0)
-		hr_log(HR_LOG_WARNING, "working directory: %s: mode: %s", dir, strerror(errno));
+		hr_log(HR_LOG_WARNING, "cannot change the mode of the working directory %s: %s",
+		    dir, strerror(errno));
 	return 0;
 }
 
@@ -252,7 +253,7 @@ user_and_directory(struct hr_identity *id, const struct hr_settings *c, const ch
 			/* a container with an arbitrary user ID runs without an account */
 			if (geteuid() == 0 || getpwuid(geteuid()) != NULL)
 				return -1;
-			hr_log(HR_LOG_NOTICE, "no account is made: %s", err->msg);
+			hr_log(HR_LOG_NOTICE, "cannot create an account: %s", err->msg);
 			*err = (struct hr_err){0};
 		}
 	}
@@ -285,8 +286,8 @@ shell_user(struct hr_identity *id, const struct hr_settings *c, struct hr_err *e
 		/* su would ask for a password, even for this account */
 		if (known == 0 || id->shell_uid != geteuid())
 			hr_log(HR_LOG_NOTICE,
-			    "the shell stays user ID %ld, as only root becomes %s", (long)geteuid(),
-			    id->shell_user);
+			    "the shell runs as user ID %ld: only root can start it as %s",
+			    (long)geteuid(), id->shell_user);
 		id->shell_changes = false;
 		id->shell_uid = geteuid();
 		return 0;
@@ -381,7 +382,8 @@ hr_identity_prepare(struct hr_identity *id, const struct hr_settings *c, const c
 	}
 	if (id->nginx_user != NULL && id->nginx_uid == id->shell_uid && id->shell_uid != 0)
 		hr_log(HR_LOG_WARNING,
-		    "nginx and the shell are both user %s: commands can reach the workers' sockets",
+		    "nginx and the shell are both user %s, so commands can reach the workers' "
+		    "sockets: set nginx_user to another account",
 		    id->nginx_user);
 	return 0;
 }

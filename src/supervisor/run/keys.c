@@ -78,7 +78,7 @@ hr_keys_take_environment(struct hr_keys *k, struct hr_err *err)
 
 	if (len > 0) {
 		r = strchr(value, '\n') != NULL
-			? hr_err_set(err, HR_E_INVAL, "SESSION_API_KEY holds a line feed")
+			? hr_err_set(err, HR_E_INVAL, "SESSION_API_KEY must not have a line feed")
 			: keys_take(k, value, len, err);
 		k->from_environment = true;
 	}
@@ -99,7 +99,8 @@ keys_read(struct hr_keys *k, int fd, const char *name, struct hr_err *err)
 	int r = -1;
 
 	if (n == KEYS_MAX)
-		(void)hr_err_set(err, HR_E_TOOLARGE, "%s: not a file of keys", name);
+		(void)hr_err_set(
+		    err, HR_E_TOOLARGE, "%s: too large for a file of keys, one on each line", name);
 	else if (n >= 0 && memchr(text, '\0', (size_t)n) != NULL)
 		(void)hr_err_set(err, HR_E_INVAL, "%s: holds a NUL", name);
 	else if (n >= 0)
@@ -107,7 +108,7 @@ keys_read(struct hr_keys *k, int fd, const char *name, struct hr_err *err)
 	if (text != NULL)
 		explicit_bzero(text, KEYS_MAX);
 	if (r == 0 && fresh.count == 0)
-		r = hr_err_set(err, HR_E_INVAL, "%s: holds no key", name);
+		r = hr_err_set(err, HR_E_INVAL, "%s: has no key; write one on each line", name);
 	if (r == 0)
 		keys_replace(k, &fresh);
 	else

@@ -160,11 +160,13 @@ check_directory(const struct hr_rundir *r, struct hr_err *err)
 	if (!S_ISDIR(st.st_mode))
 		return hr_err_sys(err, ENOTDIR, "%s", r->path);
 	if (st.st_uid != geteuid() && st.st_uid != 0)
-		return hr_err_set(
-		    err, HR_E_INVAL, "%s: belongs to user %ld", r->path, (long)st.st_uid);
+		return hr_err_set(err, HR_E_INVAL,
+		    "%s: belongs to user %ld; choose another one with --run-dir", r->path,
+		    (long)st.st_uid);
 	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-		return hr_err_set(err, HR_E_INVAL, "%s: others may write in it (mode %04o)",
-		    r->path, (unsigned)(st.st_mode & 07777));
+		return hr_err_set(err, HR_E_INVAL,
+		    "%s: others can write to it (mode %04o); chmod go-w", r->path,
+		    (unsigned)(st.st_mode & 07777));
 	return 0;
 }
 
@@ -279,7 +281,9 @@ hr_rundir_open(struct hr_rundir *r, const struct hr_rundir_place *where, struct 
 	}
 	r->made = fresh;
 	if (strlen(r->path) + strlen(LONGEST_SOCKET) >= SOCKET_MAX) {
-		(void)hr_err_set(err, HR_E_TOOLARGE, "%s: too long for the sockets in it", r->path);
+		(void)hr_err_set(err, HR_E_TOOLARGE,
+		    "%s: too long for the sockets in it; choose a shorter one with --run-dir",
+		    r->path);
 		goto fail;
 	}
 	if (!r->made && hr_path_mkdirs_own(r->path, 0755, &made, err) < 0)
@@ -471,7 +475,8 @@ hr_rundir_make_journal(const char *path, struct hr_err *err)
 		    hr_path_remove(lost, NULL) < 0 || rename(bad[i], lost) != 0 ||
 		    make_journal(path, &why) < 0)
 			continue;
-		hr_log(HR_LOG_WARNING, "%s; it is %s now, and actions of before can run again",
+		hr_log(HR_LOG_WARNING,
+		    "%s; it was moved to %s, and a request that is repeated now may act twice",
 		    err->msg, lost);
 		return 0;
 	}

@@ -14,7 +14,7 @@ br_picture_read(struct br_picture *ret, const void *png, size_t len, struct hr_e
 	png_color white = {255, 255, 255};
 
 	if (!png_image_begin_read_from_memory(&image, png, len))
-		return hr_err_set(err, HR_E_PROTO, "no PNG: %s", image.message);
+		return hr_err_set(err, HR_E_PROTO, "not a PNG picture: %s", image.message);
 	if ((uint64_t)image.width * image.height > BR_PICTURE_PIXELS_MAX) {
 		png_image_free(&image);
 		return hr_err_set(err, HR_E_TOOLARGE, "%u times %u pixels; at most %u", image.width,
@@ -29,7 +29,7 @@ br_picture_read(struct br_picture *ret, const void *png, size_t len, struct hr_e
 	}
 	if (!png_image_finish_read(&image, &white, ret->rgb, 0, NULL)) {
 		br_picture_done(ret);
-		return hr_err_set(err, HR_E_PROTO, "no PNG: %s", image.message);
+		return hr_err_set(err, HR_E_PROTO, "not a PNG picture: %s", image.message);
 	}
 	return 0;
 }
@@ -55,7 +55,7 @@ br_picture_write(const struct br_picture *p, struct hr_buf *png, struct hr_err *
 	if (room == NULL)
 		return hr_buf_check(png, err);
 	if (!png_image_write_to_memory(&image, room, &size, 0, p->rgb, 0, NULL))
-		return hr_err_set(err, HR_E_NOMEM, "no PNG: %s", image.message);
+		return hr_err_set(err, HR_E_NOMEM, "not a PNG picture: %s", image.message);
 	hr_buf_grew(png, size);
 	return 0;
 }

@@ -38,8 +38,8 @@ enum br_button { BR_LEFT, BR_MIDDLE, BR_RIGHT };
 /* the bits of Input.dispatchMouseEvent; ControlOrMeta is Control */
 enum { BR_ALT = 1, BR_CONTROL = 2, BR_META = 4, BR_SHIFT = 8 };
 
-/* A call with its arguments bound. Members that a function does not use are 0. Spans are borrowed
- * from the program and may contain nulls. */
+/* Holds a call with its arguments bound. Members that a function does not use are 0. Spans are
+ * borrowed from the program and may contain nulls. */
 struct br_call {
 	enum br_fn fn;
 	struct hr_span bid;    /* bid of the element; drag_and_drop: of the source */

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "plugins/browser/program/value.h"
 
-/* The result of trying to read an item. */
+/* Says how the attempt to read an item ended. */
 enum br_reading {
 	BR_READ = 0,
 	BR_RAISED = 1, /* Python raises; the exception is in why */
