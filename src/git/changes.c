@@ -103,7 +103,7 @@ hr_git_changes_put(
 	size_t n, i;
 	struct hr_git_change *one = entries(list, &n);
 
-	if (n > 0)
+	if (n > 0 && order != NULL)
 		qsort(one, n, sizeof(*one), order);
 	hr_buf_addc(json, '[');
 	for (i = 0; i < n; i++) {

@@ -199,7 +199,8 @@ hr_git_commit_diff(
 
 	if (real == NULL) {
 		(void)hr_git_fail(why, strerror(errno));
-	} else if (!hr_git_closest(real, true, &rest)) {
+	} else if (!hr_git_closest(real, true, &rest) ||
+		   (v1 && !hr_git_is_repository(cut_name(real)))) {
 		if (!v1)
 			return hr_git_fail(why, "no_repository");
 		hr_buf_adds(json, "{\"modified\": null, \"original\": null}");

@@ -71,6 +71,14 @@ default_branch(const char *repo, struct hr_buf *name)
 }
 
 bool
+hr_git_is_repository(const char *directory)
+{
+	HR_BUF(out, HR_GIT_OUTPUT_MAX);
+
+	return HR_GIT_RUN(&out, directory, "rev-parse", "--git-dir") == 0;
+}
+
+bool
 hr_git_is_ref(const char *repo, const char *prefix, const char *name, struct hr_buf *ref)
 {
 	HR_BUF(full, PATH_MAX);

@@ -28,6 +28,12 @@ int hr_git_diff(const char *path, const char *wanted, struct hr_buf *json, struc
 int hr_git_v1_changes(
     const char *directory, const char *wanted, struct hr_buf *json, struct hr_buf *why);
 int hr_git_v1_diff(const char *path, const char *wanted, struct hr_buf *json, struct hr_buf *why);
+/* Appends {"commits","has_more"}: the latest commits, at most `limit`, from HEAD on. */
+int
+hr_git_v1_commits(const char *directory, unsigned limit, struct hr_buf *json, struct hr_buf *why);
+/* Lists what a commit changed against its first parent. */
+int hr_git_v1_commit_changes(
+    const char *directory, const char *commit, struct hr_buf *json, struct hr_buf *why);
 /* Appends the two sides of a file that a commit changed; the file may be deleted by now. Outside a
  * repository both sides are null for v1; otherwise that is a failure. */
 int hr_git_commit_diff(

@@ -31,6 +31,8 @@ int hr_git_fail(struct hr_buf *why, const char *text);
 /* Appends JSON as json.dumps() prints it: ASCII only. */
 void hr_git_put_ascii(struct hr_buf *json, const char *p, size_t len);
 
+/* Returns false if git finds no repository in or above the directory, or cannot read it. */
+bool hr_git_is_repository(const char *directory);
 /* Puts the revision named by `prefix` and `name`, joined, into `ref`. Returns false if there is
  * none. */
 bool hr_git_is_ref(const char *repo, const char *prefix, const char *name, struct hr_buf *ref);
@@ -60,7 +62,8 @@ void hr_git_changes_take(
 /* Drops each change below one of the NUL-terminated `names`, as is_below() decides. */
 void hr_git_changes_drop(struct hr_buf *list, const struct hr_buf *names,
     bool (*is_below)(const char *path, const char *name));
-/* Sorts the list with order(), which compares two struct hr_git_change, and appends it as JSON. */
+/* Sorts the list with order() (NULL: keeps git's order), which compares two struct hr_git_change,
+ * and appends it as JSON. */
 void hr_git_changes_put(
     const struct hr_buf *list, int (*order)(const void *, const void *), struct hr_buf *json);
 void hr_git_changes_done(struct hr_buf *list);

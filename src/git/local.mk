@@ -2,6 +2,7 @@
 pkglibexec_PROGRAMS += handrail-git
 handrail_git_SOURCES = \
 	%D%/changes.c \
+	%D%/commits.c \
 	%D%/diff.c \
 	%D%/git.c %D%/git.h %D%/git_int.h \
 	%D%/gitrun.c %D%/gitrun.h \

@@ -3,6 +3,7 @@
  * runtime-image. */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,7 +19,9 @@ usage(int status)
 	static const char text[] =
 	    "usage: handrail-git changes [--any] [--ref COMMIT]\n"
 	    "       handrail-git diff [--ref COMMIT | --commit COMMIT] FILE\n"
-	    "       handrail-git v1-changes [--ref COMMIT]\n"
+	    "       handrail-git v1-changes [--ref COMMIT] [DIRECTORY]\n"
+	    "       handrail-git v1-commits LIMIT DIRECTORY\n"
+	    "       handrail-git v1-commit-changes COMMIT DIRECTORY\n"
 	    "       handrail-git v1-diff [--ref COMMIT | --commit COMMIT] FILE\n";
 
 	(void)hr_fd_write_full(status == 0 ? STDOUT_FILENO : STDERR_FILENO, text, sizeof(text) - 1,
@@ -28,8 +31,25 @@ usage(int status)
 
 struct order {
 	bool diff, v1, any;
+	unsigned limit;                  /* 0: list no commits */
 	const char *ref, *commit, *file; /* NULL: the option is not given */
 };
+
+/* Parses a number of commits, or the name of a commit, and a directory. */
+static bool
+parse_commits(struct order *o, int argc, char **argv)
+{
+	unsigned limit = 0;
+
+	if (argc != 4 || argv[2][0] == '-' || argv[2][0] == '\0')
+		return false;
+	*o = (struct order){.v1 = true, .file = argv[3]};
+	if (strcmp(argv[1], "v1-commit-changes") == 0)
+		o->commit = argv[2];
+	else if (sscanf(argv[2], "%u", &limit) == 1)
+		o->limit = limit;
+	return o->commit != NULL || o->limit > 0;
+}
 
 /* Returns false for arguments that usage() does not list. */
 static bool
@@ -38,6 +58,8 @@ parse(struct order *o, int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 	int n = 2;
 
+	if (strncmp(what, "v1-commit", 9) == 0)
+		return parse_commits(o, argc, argv);
 	*o = (struct order){.v1 = strncmp(what, "v1-", 3) == 0};
 	what += o->v1 ? 3 : 0;
 	o->diff = strcmp(what, "diff") == 0;
@@ -55,9 +77,9 @@ parse(struct order *o, int argc, char **argv)
 			return false;
 		n += 2;
 	}
-	if (o->diff && n < argc)
+	if ((o->diff || o->v1) && n < argc)
 		o->file = argv[n++];
-	return n == argc && o->diff == (o->file != NULL);
+	return n == argc && (!o->diff || o->file != NULL);
 }
 
 static int
@@ -69,8 +91,13 @@ perform(const struct order *o, struct hr_buf *json, struct hr_buf *why)
 		(void)setenv("LC_ALL", "C", 1); /* this program parses git's errors */
 		return hr_git_any_changes(".", o->ref, json, why);
 	}
+	if (o->limit > 0)
+		return hr_git_v1_commits(o->file, o->limit, json, why);
+	if (!o->diff && o->commit != NULL)
+		return hr_git_v1_commit_changes(o->file, o->commit, json, why);
 	if (!o->diff)
-		return (o->v1 ? hr_git_v1_changes : hr_git_changes)(".", o->ref, json, why);
+		return (o->v1 ? hr_git_v1_changes : hr_git_changes)(
+		    o->file != NULL ? o->file : ".", o->ref, json, why);
 	if (o->commit != NULL)
 		return hr_git_commit_diff(o->file, o->commit, o->v1, json, why);
 	return (o->v1 ? hr_git_v1_diff : hr_git_diff)(o->file, o->ref, json, why);

@@ -133,7 +133,7 @@ changes_of(struct hr_buf *list, const char *repo, const char *prefix, const char
 	HR_BUF(out, HR_GIT_OUTPUT_MAX);
 	const char *p;
 
-	if (HR_GIT_RUN(&out, repo, "rev-parse", "--git-dir") < 0)
+	if (!hr_git_is_repository(repo))
 		return 0;
 	if (!find_base(repo, wanted, &base))
 		return hr_git_fail(why, HR_GIT_NO_COMMIT);
@@ -242,19 +242,20 @@ hr_git_v1_diff(const char *path, const char *wanted, struct hr_buf *json, struct
 	HR_BUF(base, HR_GIT_OUTPUT_MAX);
 	HR_FREE char *real = hr_git_real(path);
 	const char *rest = NULL, *repo;
-	bool gone, found;
+	bool gone, found, inside;
 
 	if (real == NULL)
 		return hr_git_fail(why, strerror(errno));
 	if (read_work(real, &gone, &modified, why) < 0)
 		return -1;
-	if (!hr_git_closest(real, true, &rest)) {
+	inside = hr_git_closest(real, true, &rest);
+	repo = real[0] != '\0' ? real : "/";
+	if (!inside || !hr_git_is_repository(repo)) {
 		if (gone)
 			return hr_git_fail(why, "there is no such file");
 		hr_buf_adds(json, "{\"modified\": null, \"original\": null}");
 		return 0;
 	}
-	repo = real[0] != '\0' ? real : "/";
 	if (!find_base(repo, wanted, &base))
 		return hr_git_fail(why, HR_GIT_NO_COMMIT);
 	found = read_base(repo, hr_buf_str(&base), rest, &original);

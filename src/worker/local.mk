@@ -59,6 +59,7 @@ libworker_la_SOURCES = \
 	%D%/v0/upload.c \
 	%D%/v1/bash.c \
 	%D%/v1/command.c %D%/v1/command.h \
+	%D%/v1/dirs.c \
 	%D%/v1/events.c \
 	%D%/v1/v1.c %D%/v1/v1.h \
 	%D%/v0/tree.c \

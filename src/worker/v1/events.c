@@ -1,7 +1,6 @@
 /* Returns the output of V1 commands as events, one page per request. */
 #include "config.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,20 +48,6 @@ event_at(const struct hr_v1_streams *s, uint64_t order, bool over, const int64_t
 		e.code = code;
 	}
 	return e;
-}
-
-/* Parses a number of the query. Returns false if it is invalid. */
-static bool
-number(const struct hr_request *r, const char *name, long long *io)
-{
-	HR_BUF(text, 64);
-	char *end = NULL;
-
-	if (!hr_request_query(r, name, &text))
-		return true;
-	errno = 0;
-	*io = strtoll(hr_buf_str(&text), &end, 10);
-	return text.fail == HR_OK && text.len > 0 && *end == '\0' && errno == 0;
 }
 
 /* Finds the newest command, the default of a query. */
@@ -156,10 +141,9 @@ read_query(struct hr_rex_call *c, struct hr_v1_command *m, struct wanted *w)
 	    strcmp(hr_buf_str(&text), "BashOutput") != 0)
 		return hr_answer_detail(
 		    c->ret, 422, "kind__eq: only events of the kind BashOutput are kept");
-	if (!number(c->r, "order__gt", &w->after) || !number(c->r, "limit", &w->limit) ||
-	    w->limit < 1 || w->limit > 100)
-		return hr_answer_detail(
-		    c->ret, 422, "order__gt is a number, limit one from 1 to 100");
+	if (!hr_v1_number(c, "order__gt", LLONG_MIN, LLONG_MAX, &w->after) ||
+	    !hr_v1_number(c, "limit", 1, 100, &w->limit))
+		return false;
 	w->after = w->after < -1 ? -1 : w->after == LLONG_MAX ? LLONG_MAX - 1 : w->after;
 	hr_buf_reset(&text);
 	paged = hr_request_query(c->r, "page_id", &text) && text.len > 0;

@@ -9,6 +9,7 @@
 
 #include <json-c/json.h>
 
+#include "base/text/text.h"
 #include "shell/quote.h"
 
 #define GIT_LIMIT_S 60
@@ -17,23 +18,60 @@
 #define PATH_MAX_LEN (64u << 10)
 #define REF_MAX 4096
 
-/* ---- paths ---- */
+/* ---- the query ---- */
+
+static bool
+refuse(struct hr_rex_call *c, const char *name, const char *what)
+{
+	HR_BUF(text, 256);
+
+	hr_buf_addf(&text, "%s: %s", name, what);
+	return hr_answer_detail(c->ret, 422, hr_buf_str(&text));
+}
+
+bool
+hr_v1_number(
+    struct hr_rex_call *c, const char *name, long long least, long long most, long long *io)
+{
+	HR_BUF(text, 64);
+
+	if (!hr_request_query(c->r, name, &text))
+		return true;
+	return (text.fail == HR_OK && strlen(hr_buf_str(&text)) == text.len &&
+		   hr_text_python_int(hr_buf_str(&text), io) == 0 && *io >= least && *io <= most) ||
+	       refuse(c, name, "must be an integer in the permitted range");
+}
+
+bool
+hr_v1_truth(struct hr_rex_call *c, const char *name, bool *io)
+{
+	HR_BUF(text, 64);
+	int truth;
+
+	if (!hr_request_query(c->r, name, &text))
+		return true;
+	truth = hr_text_truth(hr_buf_str(&text), text.len);
+	*io = truth == 1;
+	return truth >= 0 || refuse(c, name, "must be true or false");
+}
 
 /* Takes the path from the query, or from the rest of the URL as in earlier clients. Returns false
  * after sending an error. */
 static bool
 absolute_path(struct hr_rex_call *c, struct hr_span rest, struct hr_buf *path)
 {
-	if (!hr_request_query(c->r, "path", path)) {
+	bool given = hr_request_query(c->r, "path", path);
+
+	if (!given) {
 		if (rest.len > 0 && rest.p[0] != '/')
 			hr_buf_addc(path, '/');
 		hr_buf_add(path, rest.p, rest.len);
 	}
 	if (path->fail != HR_OK)
 		return hr_answer_generic(c->ret);
-	if (path->len == 0)
+	if (path->len == 0 && !given)
 		return hr_answer_detail(c->ret, 422, "path: Field required");
-	if (path->p[0] != '/')
+	if (hr_buf_str(path)[0] != '/')
 		return hr_answer_detail(c->ret, 400, "Path must be absolute");
 	return strlen(path->p) == path->len || hr_answer_detail(c->ret, 404, "File not found");
 }
@@ -87,7 +125,27 @@ download(struct hr_rex_call *c, struct hr_span rest)
 	if (absolute_path(c, rest, &path)) {
 		hr_download_file(c->w, c->r, hr_buf_str(&path), c->ret);
 		take_status(c->ret);
+		if (c->ret->status == 400)
+			hr_answer_detail(c->ret, 400, "Path is not a file");
 	}
+}
+
+static void
+create_directory(struct hr_rex_call *c, struct hr_span rest)
+{
+	HR_BUF(path, PATH_MAX_LEN);
+
+	if (absolute_path(c, rest, &path))
+		hr_v1_make_directory(c, &path);
+}
+
+static void
+search_subdirs(struct hr_rex_call *c, struct hr_span rest)
+{
+	HR_BUF(path, PATH_MAX_LEN);
+
+	if (absolute_path(c, rest, &path))
+		hr_v1_subdirectories(c, &path);
 }
 
 /* ---- git, with the rights of the shell's user instead of the server's ---- */
@@ -122,6 +180,14 @@ put_changes(struct hr_buf *b, struct json_object *list)
 	hr_buf_addc(b, ']');
 }
 
+static const char no_sha[] = "commit has to be 4 to 64 hexadecimal digits";
+
+static bool
+is_sha(const char *p, size_t len)
+{
+	return len >= 4 && len <= 64 && strspn(p, "0123456789abcdefABCDEF") >= len;
+}
+
 /* Appends an option from the query. Returns false after sending an error. */
 static bool
 put_commit(struct hr_rex_call *c, bool diff, struct hr_buf *text)
@@ -134,9 +200,8 @@ put_commit(struct hr_rex_call *c, bool diff, struct hr_buf *text)
 	has_commit = diff && hr_request_query(c->r, "commit", &commit);
 	if (has_ref && has_commit)
 		return hr_answer_detail(c->ret, 400, "'ref' and 'commit' are mutually exclusive");
-	if (has_commit && (commit.fail != HR_OK || commit.len < 4 || commit.len > 64 ||
-			      strspn(commit.p, "0123456789abcdefABCDEF") != commit.len))
-		return hr_answer_detail(c->ret, 422, "commit has to be 4 to 64 hexadecimal digits");
+	if (has_commit && (commit.fail != HR_OK || !is_sha(hr_buf_str(&commit), commit.len)))
+		return hr_answer_detail(c->ret, 422, no_sha);
 	if (has_ref &&
 	    (ref.fail != HR_OK || ref.len == 0 || ref.p[0] == '-' || strlen(ref.p) != ref.len))
 		return hr_answer_detail(c->ret, 400, "ref has to be the name of a commit");
@@ -147,35 +212,30 @@ put_commit(struct hr_rex_call *c, bool diff, struct hr_buf *text)
 	return true;
 }
 
-/* Runs handrail-git. Returns its result, owned by the caller, or NULL after sending an error. */
+/* Runs handrail-git with `arguments` and the path of the request. Returns its result, owned by the
+ * caller, or NULL after sending an error. */
 static struct json_object *
-ask_git(struct hr_rex_call *c, struct hr_span rest, bool diff)
+ask_git(struct hr_rex_call *c, struct hr_span rest, const struct hr_buf *arguments)
 {
 	struct json_object *said = NULL;
 	HR_BUF(path, PATH_MAX_LEN);
 	HR_BUF(text, PATH_MAX_LEN * 5);
 	HR_BUF(out, GIT_OUTPUT_MAX);
-	struct hr_span cwd = {NULL, 0};
+	const struct hr_span none = {NULL, 0};
 	int64_t code = -1;
 
-	hr_shell_quote(&text, c->w->libexec_dir, strlen(c->w->libexec_dir));
-	hr_buf_adds(&text, diff ? "/handrail-git v1-diff" : "/handrail-git v1-changes");
-	if (!put_commit(c, diff, &text) || !absolute_path(c, rest, &path))
+	if (!absolute_path(c, rest, &path))
 		return NULL;
-	if (diff) {
-		hr_buf_addc(&text, ' ');
-		hr_shell_quote(&text, path.p, path.len);
-	} else {
-		cwd = hr_span_of_buf(&path);
-	}
-	if (hr_buf_check(&text, NULL) < 0) {
+	hr_shell_quote(&text, c->w->libexec_dir, strlen(c->w->libexec_dir));
+	hr_buf_addf(&text, "/handrail-git v1-%s ", hr_buf_str(arguments));
+	hr_shell_quote(&text, path.p, path.len);
+	if (hr_buf_check(&text, NULL) < 0 || arguments->fail != HR_OK) {
 		hr_answer_generic(c->ret);
-	} else if (hr_v1_run(c, hr_span_of_buf(&text), cwd, GIT_LIMIT_S, &out, &code) &&
+	} else if (hr_v1_run(c, hr_span_of_buf(&text), none, GIT_LIMIT_S, &out, &code) &&
 		   (code != 0 || hr_json_decode(hr_buf_str(&out), out.len, &said, NULL) < 0)) {
 		hr_answer_detail(c->ret, 400,
-		    diff ? "there is no difference of that file: it is not there, is too "
-			   "large, or its repository has no such commit"
-			 : "git gave no answer for that directory");
+		    "git gave no answer: its repository is broken or has no such commit, or the "
+		    "file is not there or too large");
 	}
 	return said;
 }
@@ -184,8 +244,12 @@ ask_git(struct hr_rex_call *c, struct hr_span rest, bool diff)
 static void
 changes(struct hr_rex_call *c, struct hr_span rest)
 {
-	HR_PUT struct json_object *said = ask_git(c, rest, false);
+	HR_PUT struct json_object *said = NULL;
+	HR_BUF(arguments, PATH_MAX_LEN);
 
+	hr_buf_adds(&arguments, "changes");
+	if (put_commit(c, false, &arguments))
+		said = ask_git(c, rest, &arguments);
 	if (said != NULL)
 		put_changes(&c->ret->body, said);
 }
@@ -193,9 +257,41 @@ changes(struct hr_rex_call *c, struct hr_span rest)
 static void
 diff(struct hr_rex_call *c, struct hr_span rest)
 {
-	HR_PUT struct json_object *said = ask_git(c, rest, true);
+	HR_PUT struct json_object *said = NULL;
+	HR_BUF(arguments, PATH_MAX_LEN);
 
+	hr_buf_adds(&arguments, "diff");
+	if (put_commit(c, true, &arguments))
+		said = ask_git(c, rest, &arguments);
 	if (said != NULL && hr_json_put(&c->ret->body, said) < 0)
+		hr_answer_generic(c->ret);
+}
+
+/* Lists the latest commits or, for .../COMMIT/changes, what that commit changed. */
+static void
+commits(struct hr_rex_call *c, struct hr_span rest)
+{
+	static const char last[] = "/changes";
+	size_t n = rest.len > sizeof(last) - 1 ? rest.len - (sizeof(last) - 1) : 0;
+	bool one = n > 0 && memcmp(rest.p + n, last, sizeof(last) - 1) == 0;
+	HR_PUT struct json_object *said = NULL;
+	HR_BUF(arguments, 256);
+	long long limit = 50;
+
+	if (rest.len > 0 && !one) {
+		hr_answer_detail(c->ret, 404, "Not Found");
+	} else if (one && !is_sha(rest.p, n)) {
+		hr_answer_detail(c->ret, 422, no_sha);
+	} else if (one) {
+		hr_buf_addf(&arguments, "commit-changes %.*s", (int)n, rest.p);
+	} else if (hr_v1_number(c, "limit", 1, 200, &limit)) {
+		hr_buf_addf(&arguments, "commits %lld", limit);
+	}
+	if (arguments.len > 0)
+		said = ask_git(c, (struct hr_span){"", 0}, &arguments);
+	if (said != NULL && one)
+		put_changes(&c->ret->body, said);
+	else if (said != NULL && hr_json_put(&c->ret->body, said) < 0)
 		hr_answer_generic(c->ret);
 }
 
@@ -245,6 +341,13 @@ stop(struct hr_rex_call *c, struct hr_span rest)
 }
 
 static void
+home(struct hr_rex_call *c, struct hr_span rest)
+{
+	(void)rest;
+	hr_v1_home(c);
+}
+
+static void
 health(struct hr_rex_call *c, struct hr_span rest)
 {
 	struct hr_request r = *c->r;
@@ -267,7 +370,11 @@ static const struct {
     {"/api/bash/bash_commands", "POST", true, false, stop},
     {"/api/file/upload", "POST", true, false, upload},
     {"/api/file/download", "GET", true, false, download},
+    {"/api/file/create_directory", "POST", false, false, create_directory},
+    {"/api/file/search_subdirs", "GET", false, false, search_subdirs},
+    {"/api/file/home", "GET", false, false, home},
     {"/api/git/changes", "GET", true, false, changes},
+    {"/api/git/commits", "GET", true, false, commits},
     {"/api/git/diff", "GET", true, false, diff},
 };
 

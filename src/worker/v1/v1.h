@@ -26,4 +26,18 @@ bool hr_v1_run(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd
 /* ---- events.c; the query has the parameters ---- */
 void hr_v1_search(struct hr_rex_call *c);
 
+/* ---- dirs.c; path is absolute ---- */
+void hr_v1_make_directory(struct hr_rex_call *c, const struct hr_buf *path);
+/* Lists the directories in a directory, one page per request. */
+void hr_v1_subdirectories(struct hr_rex_call *c, const struct hr_buf *path);
+void hr_v1_home(struct hr_rex_call *c);
+
+/* ---- v1.c ---- */
+
+/* Parses a number or a truth value of the query; *io stays if the query has none. Returns false
+ * after sending an error. */
+bool hr_v1_number(
+    struct hr_rex_call *c, const char *name, long long least, long long most, long long *io);
+bool hr_v1_truth(struct hr_rex_call *c, const char *name, bool *io);
+
 #endif

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""The recorded answers of the agent server of OpenHands V1 (t/corpus/v1), and ours to the same requests."""
+
+import json
+import os
+import subprocess
+import sys
+from urllib.parse import quote
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib.supervised import SRCDIR, run_tests  # noqa: E402
+from lib.tap import equal  # noqa: E402
+from test_v1 import IDENTITY, V1  # noqa: E402
+
+DATES = {"GIT_AUTHOR_DATE": "2026-01-02T03:04:05+0200", "GIT_COMMITTER_DATE": "2026-01-02T03:04:05+0200"}
+
+
+def lines(name):
+    with open(os.path.join(SRCDIR, "t", "corpus", "v1", name)) as f:
+        return [json.loads(line) for line in f]
+
+
+def replay(s, name, least):
+    """Makes each state in a directory of its own, which the lines call "@", and sends the requests of its lines."""
+    cases = lines(name)
+    equal(len(cases) >= least, True, len(cases))
+    for c in cases:
+        if "script" in c:
+            top = os.path.join(s.work_dir, c["state"])
+            os.mkdir(top)
+            subprocess.run(["bash", "-ec", c["script"]], cwd=top, env=dict(os.environ, **IDENTITY, **DATES), check=True,
+                           stdout=subprocess.DEVNULL)
+            subprocess.run(["chown", "-Rh", "--reference=.", c["state"]], cwd=s.work_dir, check=True)
+        body = json.dumps(c["body"]) if "body" in c else None
+        a = s.ask(c["method"], c["target"].replace("@", quote(top)), body)
+        wanted = c.get("improved", c)
+        equal(a.status, wanted["status"], (c, a))
+        if "answer" in wanted:
+            got = json.dumps(a.json()).replace(top, "@")
+            equal(json.loads(got), wanted["answer"], c["target"])
+
+
+def directories():
+    with V1() as s:
+        replay(s, "directories.jsonl", 50)
+        a = s.ask("GET", "/api/file/search_subdirs?path=%s%%00" % s.work_dir)
+        equal(a.status, 404, a)
+
+
+def home():
+    with V1() as s:
+        where = s.execute("echo ~").json()["stdout"].rstrip("\n")
+        a = s.ask("GET", "/api/file/home?include_hidden=true").json()
+        equal((a["home"], a["locations"]), (where, [{"label": "/", "path": "/"}]), a)
+        listed = s.ask("GET", "/api/file/search_subdirs?include_hidden=true&limit=50&path=" + quote(where)).json()
+        equal([(x["label"], x["path"]) for x in a["favorites"]], [(x["name"], x["path"]) for x in listed["items"]])
+
+
+def commits():
+    with V1() as s:
+        replay(s, "commits.jsonl", 60)
+
+
+def changes():
+    with V1() as s:
+        replay(s, "changes.jsonl", 90)
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests([directories, home, commits, changes]))
