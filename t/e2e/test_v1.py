@@ -332,7 +332,7 @@ def pages():
         for page in ("x", id, other, id[:-4] + "zzzz"):
             a = s.ask("GET", "/api/bash/bash_events/search?" + urlencode({"command_id__eq": id, "page_id": page}))
             equal(a.status, 422, (page, a))
-        a = s.ask("GET", "/api/bash/bash_events/search?order__gt=%d" % (2**63 - 1)).json()
+        a = s.ask("GET", "/api/bash/bash_events/search?kind__eq=BashOutput&order__gt=%d" % (2**63 - 1)).json()
         equal(a, {"items": [], "next_page_id": None})
 
 

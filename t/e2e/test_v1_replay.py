@@ -3,8 +3,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 from urllib.parse import quote
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -40,6 +42,60 @@ def replay(s, name, least):
             equal(json.loads(got), wanted["answer"], c["target"])
 
 
+class Player:
+    """Plays lines of bash.jsonl. "start": the command gets this name and runs to its end. {NAME} is its id, with dashes
+    if the server uses them, {NAME.hex} the id without, {NAME.0} that of its first output, {NAME.time} its time, {next}
+    the id of the next page."""
+
+    def __init__(self, ask):
+        self.ask, self.names = ask, {"next": ""}
+
+    def fill(self, text):
+        for name, value in self.names.items():
+            text = text.replace("{%s}" % name, value)
+        return text
+
+    def masked(self, answer):
+        """Ids by their names; times are only checked to be there."""
+        text = json.dumps(answer)
+        if isinstance(answer, dict) and "items" in answer:
+            self.names["next"] = answer["next_page_id"] or ""
+            text = json.dumps(dict(answer, next_page_id=bool(answer["next_page_id"])))
+        for name, value in sorted(self.names.items(), key=lambda x: len(x[0])):
+            if value and name != "next" and not name.endswith(".time"):
+                text = text.replace('"%s"' % value, '"{%s}"' % name.replace(".hex", ""))
+        return json.loads(re.sub(r'"timestamp": "[-0-9]{10}T[:.0-9]{8,15}Z"', '"timestamp": "T"', text))
+
+    def play(self, c):
+        body = self.fill(json.dumps(c["body"])) if "body" in c else None
+        a = self.ask(c["method"], self.fill(c["target"]), body)
+        answer = a.json()
+        if "start" in c:
+            name, id = c["start"], answer["id"]
+            self.names.update({name: id, name + ".hex": id.replace("-", ""), name + ".time": answer["timestamp"]})
+            output = []
+            while not output:
+                output = self.ask("GET", "/api/bash/bash_events/search?command_id__eq=" + id).json()["items"]
+            self.names[name + ".0"] = output[0]["id"]
+            before = time.time() + 0.002  # times here have milliseconds
+            while time.time() < before:
+                pass
+        return a.status, self.masked(answer)
+
+
+def bash():
+    with V1() as s:
+        p = Player(s.ask)
+        cases = lines("bash.jsonl")
+        equal(len(cases) > 90, True, len(cases))
+        for c in cases:
+            wanted = c.get("improved", c)
+            status, answer = p.play(c)
+            equal(status, wanted["status"], (c, answer))
+            if "answer" in wanted:
+                equal(answer, wanted["answer"], c)
+
+
 def directories():
     with V1() as s:
         replay(s, "directories.jsonl", 50)
@@ -67,4 +123,4 @@ def changes():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([directories, home, commits, changes]))
+    sys.exit(run_tests([bash, directories, home, commits, changes]))

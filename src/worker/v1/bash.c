@@ -86,7 +86,7 @@ new_id(struct hr_v1_command *m)
 
 /* Creates a shell and its files. Returns false after sending an error. */
 static bool
-make(struct hr_rex_call *c, struct hr_v1_command *m)
+make(struct hr_rex_call *c, struct hr_v1_command *m, const struct hr_buf *request)
 {
 	HR_CLEAN(hr_answer_done) struct hr_answer inner;
 	bool ok;
@@ -107,7 +107,7 @@ make(struct hr_rex_call *c, struct hr_v1_command *m)
 		hr_rex_pass(c->ret, &inner);
 		if (c->ret->status == 511)
 			c->ret->status = 500;
-	} else if (hr_v1_make_files(c, m->name) < 0) {
+	} else if (hr_v1_make_files(c, m->name, request) < 0) {
 		hr_log(HR_LOG_ERROR, "no files for the output of a command: %s", strerror(errno));
 		end(c, m);
 		return hr_answer_generic(c->ret);
@@ -179,10 +179,17 @@ begin(struct hr_rex_call *c, struct hr_v1_command *m, struct hr_span command, st
     double timeout_s)
 {
 	HR_BUF(text, TEXT_MAX);
+	HR_BUF(request, HR_ANSWER_MAX);
 
+	hr_buf_addf(&request, "{\"timeout\":%.0f", timeout_s);
+	hr_json_put_member(&request, "command", command);
+	hr_json_put_member(&request, "cwd", cwd);
+	hr_buf_addc(&request, '}');
+	if (hr_buf_check(&request, NULL) < 0)
+		return hr_answer_generic(c->ret);
 	if (has_null(command) || has_null(cwd))
 		return hr_answer_detail(c->ret, 422, "embedded null byte");
-	if (!make(c, m))
+	if (!make(c, m, &request))
 		return false;
 	put_command(c, m, command, cwd, timeout_s, &text);
 	if (hr_buf_check(&text, NULL) < 0)
@@ -206,18 +213,15 @@ hr_v1_start(struct hr_rex_call *c)
 {
 	struct hr_span command = hr_rex_str(c, "command"), cwd = hr_rex_str(c, "cwd");
 	double limit = wanted_limit(c);
-	struct hr_buf *b = &c->ret->body;
+	HR_BUF(frame, HR_FRAME_MAX);
+	struct hr_command_state state;
 	struct hr_v1_command m;
 
 	if (!hr_rex_enter(c))
 		return;
-	if (begin(c, &m, command, cwd, limit)) {
-		hr_buf_addf(b, "{\"id\":\"%s\",", m.id);
-		hr_v1_put_time(b, hr_wall_ms());
-		hr_json_put_member(b, "command", command);
-		hr_json_put_member(b, "cwd", cwd);
-		hr_buf_addf(b, ",\"timeout\":%.0f,\"kind\":\"BashCommand\"}", limit);
-	}
+	if (begin(c, &m, command, cwd, limit))
+		hr_v1_put_command(&c->ret->body, c, &m,
+		    hr_v1_look(c, m.name, &frame, &state) > 0 ? state.started : hr_wall_ms());
 	hr_rex_leave(c);
 }
 

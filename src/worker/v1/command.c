@@ -16,10 +16,13 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/text/utf8.h"
 #include "proto/channel.h"
 #include "worker/live.h"
 #include "worker/v1/bound.h"
+
+#define REQUEST_MAX (HR_JSON_BODY_MAX + 1024u)
 
 /* ---- ids ---- */
 
@@ -163,11 +166,15 @@ make_file(const struct hr_rex_call *c, int dir, const char *file)
 }
 
 int
-hr_v1_make_files(const struct hr_rex_call *c, const char *name)
+hr_v1_make_files(const struct hr_rex_call *c, const char *name, const struct hr_buf *request)
 {
 	HR_CLOSE int dir = directory(c, name);
+	HR_CLOSE int fd =
+	    dir < 0 || make_file(c, dir, "out") < 0 || make_file(c, dir, "err") < 0
+		? -1
+		: openat(dir, "request", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
-	return dir < 0 || make_file(c, dir, "out") < 0 || make_file(c, dir, "err") < 0 ? -1 : 0;
+	return fd < 0 ? -1 : hr_fd_write_full(fd, request->p, request->len, NULL);
 }
 
 static int
@@ -284,6 +291,39 @@ hr_v1_put_output(struct hr_buf *b, const struct hr_v1_command *m, uint64_t order
 	put_text(b, "stdout", out);
 	put_text(b, "stderr", err);
 	hr_buf_adds(b, ",\"kind\":\"BashOutput\"}");
+}
+
+/* Returns the object, owned by the caller, or NULL. Programs of the shell's account may have
+ * replaced the file. */
+static struct json_object *
+read_request(const struct hr_rex_call *c, const char *name)
+{
+	HR_CLOSE int dir = directory(c, name);
+	uint64_t size;
+	HR_CLOSE int fd = open_file(dir, "request", REQUEST_MAX, &size);
+	HR_BUF(text, REQUEST_MAX);
+	struct json_object *o = NULL;
+
+	if (fd >= 0 && hr_path_read_fd(fd, "request", &text, NULL) == 0)
+		(void)hr_json_decode(hr_buf_str(&text), text.len, &o, NULL);
+	return o;
+}
+
+void
+hr_v1_put_command(
+    struct hr_buf *b, const struct hr_rex_call *c, const struct hr_v1_command *m, int64_t ms)
+{
+	HR_PUT struct json_object *o = read_request(c, m->name);
+	struct json_object *cwd = hr_json_at(o, "cwd");
+	struct hr_span none = {NULL, 0};
+
+	hr_buf_addf(b, "{\"id\":\"%s\",", m->id);
+	hr_v1_put_time(b, ms);
+	hr_json_put_member(b, "command", hr_json_span_or(o, "command", ""));
+	hr_json_put_member(
+	    b, "cwd", hr_json_type(cwd) == HR_PY_STR ? hr_json_span_or(o, "cwd", "") : none);
+	hr_buf_addf(
+	    b, ",\"timeout\":%" PRId64 ",\"kind\":\"BashCommand\"}", hr_json_int_at(o, "timeout"));
 }
 
 void

@@ -45,8 +45,9 @@ struct hr_v1_streams {
 	uint64_t out_size, err_size;
 };
 
-/* Returns 0, or -1 with errno set. */
-int hr_v1_make_files(const struct hr_rex_call *c, const char *name);
+/* Makes the files of a command; `request` is the JSON object that hr_v1_put_command() shows.
+ * Returns 0, or -1 with errno set. */
+int hr_v1_make_files(const struct hr_rex_call *c, const char *name, const struct hr_buf *request);
 void hr_v1_streams_open(const struct hr_rex_call *c, const char *name, struct hr_v1_streams *s);
 void hr_v1_streams_close(struct hr_v1_streams *s);
 /* Appends the output between two boundaries, moved to the next character boundaries. */
@@ -69,5 +70,8 @@ void hr_v1_put_output(struct hr_buf *b, const struct hr_v1_command *m, uint64_t 
     const int64_t *code, const struct hr_buf *out, const struct hr_buf *err, int64_t ms);
 void hr_v1_put_event(struct hr_buf *b, const struct hr_v1_command *m, const struct hr_v1_streams *s,
     const struct hr_v1_event *e, int64_t ms);
+/* Appends the event of the command itself. */
+void hr_v1_put_command(
+    struct hr_buf *b, const struct hr_rex_call *c, const struct hr_v1_command *m, int64_t ms);
 
 #endif

@@ -1,14 +1,18 @@
-/* Returns the output of V1 commands as events, one page per request. */
+/* Returns commands and their output as events, one page per request. */
 #include "config.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <json-c/json.h>
+
 #include "worker/v1/command.h"
 
 #define PIECE ((uint64_t)1 << 20) /* maximum bytes of output per event */
-#define PAGE 8                    /* maximum events per answer */
+#define ROOM (8 * PIECE)          /* bytes of output per answer */
+#define LIST_MAX (64u << 20)
+#define IDS_MAX 1000 /* events per batch */
 
 /* Returns the number of whole pieces before the last one. */
 static uint64_t
@@ -26,12 +30,40 @@ hr_v1_outputs(const struct hr_rex_call *c, const char *name)
 	return pieces(s.out_size) + pieces(s.err_size) + 1;
 }
 
+/* ---- the events of a command ---- */
+
+struct listed {
+	struct hr_v1_command m;
+	struct hr_v1_streams s;
+	int64_t started, last, code; /* last: the time of its output */
+	bool over;
+};
+
+static bool
+list_command(const struct hr_rex_call *c, const struct hr_command_state *state, struct listed *ret)
+{
+	if (!hr_v1_parse_id(&ret->m, state->key))
+		return false;
+	ret->started = state->started;
+	ret->last = state->started + state->elapsed;
+	ret->code = hr_v1_exit_code(state);
+	ret->over = state->end != HR_COMMAND_RUNNING;
+	hr_v1_streams_open(c, ret->m.name, &ret->s);
+	return true;
+}
+
+static int64_t
+outputs_of(const struct listed *l)
+{
+	return (int64_t)(pieces(l->s.out_size) + (l->over ? pieces(l->s.err_size) + 1 : 0));
+}
+
 /* Orders the events: whole pieces of stdout, then of stderr, then the rest of both with the exit
  * code. While the command runs only the first group exists. */
 static struct hr_v1_event
-event_at(const struct hr_v1_streams *s, uint64_t order, bool over, const int64_t *code)
+event_at(const struct listed *l, uint64_t order)
 {
-	uint64_t out = pieces(s->out_size), err = over ? pieces(s->err_size) : 0;
+	uint64_t out = pieces(l->s.out_size), err = l->over ? pieces(l->s.err_size) : 0;
 	struct hr_v1_event e = {.order = order};
 
 	if (order < out) {
@@ -42,139 +74,303 @@ event_at(const struct hr_v1_streams *s, uint64_t order, bool over, const int64_t
 		e.err_to = e.err_from + PIECE;
 	} else {
 		e.out_from = out * PIECE;
-		e.out_to = s->out_size;
+		e.out_to = l->s.out_size;
 		e.err_from = err * PIECE;
-		e.err_to = s->err_size;
-		e.code = code;
+		e.err_to = l->s.err_size;
+		e.code = &l->code;
 	}
 	return e;
 }
 
-/* Finds the newest command, the default of a query. */
-static void
-newest(struct hr_rex_call *c, struct hr_v1_command *m)
+/* Appends the event; order -1 is the command itself. Returns its bytes of output. */
+static uint64_t
+put_event(struct hr_rex_call *c, const struct listed *l, int64_t order)
 {
-	struct hr_command_state s;
-	HR_CLEAN(hr_v1_walk_done) struct hr_v1_walk w;
-	int64_t best = -1;
+	struct hr_v1_event e;
 
-	m->name[0] = '\0';
-	hr_v1_walk_init(&w, c);
-	while (hr_v1_walk_next(&w, &s) != NULL)
-		if (s.started > best && hr_v1_parse_id(m, s.key))
-			best = s.started;
+	if (order < 0) {
+		hr_v1_put_command(&c->ret->body, c, &l->m, l->started);
+		return 0;
+	}
+	e = event_at(l, (uint64_t)order);
+	hr_v1_put_event(&c->ret->body, &l->m, &l->s, &e, l->last);
+	return e.out_to - e.out_from + e.err_to - e.err_from;
 }
 
-/* Parses a page id. Returns false if the page is not of m's command (m->name "": of any
- * command). */
+/* Parses the id of an event, which is that of its command but for the last four digits. */
 static bool
-parse_page(struct hr_v1_command *m, struct hr_span page, long long *ret_order)
+parse_event(struct hr_span s, struct hr_v1_command *m, int64_t *ret_order)
 {
-	struct hr_v1_command of;
 	char id[HR_V1_ID], *end;
 
-	if (page.len != HR_V1_ID - 1 || memchr(page.p, '\0', page.len) != NULL)
+	if (s.len < 4 || s.len >= HR_V1_ID || memchr(s.p, '\0', s.len) != NULL)
 		return false;
-	memcpy(id, page.p, page.len);
-	id[page.len] = '\0';
-	*ret_order = strtoll(id + page.len - 4, &end, 16) - 1;
-	memcpy(id + page.len - 4, "0000", 4);
-	if (end == id + page.len && *ret_order >= 0 &&
-	    hr_v1_parse_id(&of, (struct hr_span){id, page.len}) &&
-	    (m->name[0] == '\0' || strcmp(m->name, of.name) == 0)) {
-		*m = of;
-		return true;
-	}
-	return false;
+	memcpy(id, s.p, s.len);
+	id[s.len] = '\0';
+	*ret_order = strtoll(id + s.len - 4, &end, 16) - 1;
+	memcpy(id + s.len - 4, "0000", 4);
+	return end == id + s.len && *ret_order >= -1 &&
+	       hr_v1_parse_id(m, (struct hr_span){id, s.len});
 }
 
-/* A query for events numbered after `after`, starting at `page` (-1: the first one). */
+/* Appends the event with that id. Returns 1, 0 if there is none, or -1 if the keeper does not
+ * answer. */
+static int
+put_found(struct hr_rex_call *c, struct hr_span id)
+{
+	struct listed l = {.s = {.out = -1, .err = -1}};
+	struct hr_command_state state;
+	HR_BUF(frame, HR_FRAME_MAX);
+	struct hr_v1_command m;
+	int64_t order;
+	int found = parse_event(id, &m, &order) ? hr_v1_look(c, m.name, &frame, &state) : 0;
+
+	if (found <= 0 || !list_command(c, &state, &l))
+		return found < 0 ? -1 : 0;
+	found = order < outputs_of(&l);
+	if (found)
+		(void)put_event(c, &l, order);
+	hr_v1_streams_close(&l.s);
+	return found;
+}
+
+static void
+refuse_later(struct hr_rex_call *c)
+{
+	hr_answer_later(c->ret, "the command's shell cannot be asked now");
+}
+
+void
+hr_v1_get_event(struct hr_rex_call *c, struct hr_span id)
+{
+	int found = put_found(c, id);
+
+	if (found < 0)
+		refuse_later(c);
+	else if (found == 0)
+		hr_answer_detail(c->ret, 404, "Not Found");
+}
+
+void
+hr_v1_get_events(struct hr_rex_call *c)
+{
+	HR_PUT struct json_object *ids = NULL;
+	struct hr_buf *b = &c->ret->body;
+	size_t i, n;
+
+	if (!hr_worker_body(c->w, c->r, HR_JSON_BODY_MAX, c->ret))
+		return;
+	(void)hr_json_decode(hr_buf_str(&c->w->body), c->w->body.len, &ids, NULL);
+	n = hr_json_type(ids) == HR_PY_LIST ? hr_json_count(ids) : IDS_MAX + 1;
+	for (i = 0; n <= IDS_MAX && i < n; i++)
+		if (hr_json_type(hr_json_entry(ids, i)) != HR_PY_STR)
+			n = IDS_MAX + 1;
+	if (n > IDS_MAX) {
+		hr_answer_detail(c->ret, 422, "the body must be a list of at most 1000 ids");
+		return;
+	}
+	hr_buf_addc(b, '[');
+	for (i = 0; i < n; i++) {
+		struct hr_span id;
+
+		id.p = hr_json_str(hr_json_entry(ids, i), &id.len);
+		hr_buf_adds(b, i > 0 ? "," : "");
+		if (put_found(c, id) <= 0)
+			hr_buf_adds(b, "null");
+	}
+	hr_buf_addc(b, ']');
+}
+
+/* ---- search ---- */
+
 struct wanted {
-	long long after, limit, page;
-	bool down;
+	struct hr_v1_command of, page; /* `of`: only its output; names "": none */
+	bool commands, outputs, down;
+	long long after, limit;
+	int64_t from, before; /* microseconds since 1970 */
+	int64_t page_order;
+};
+
+struct event {
+	size_t at; /* index of the command */
+	int64_t ms, order;
+};
+
+struct found {
+	struct hr_buf commands, events; /* arrays of struct listed and struct event */
 };
 
 static void
-put_page(struct hr_rex_call *c, const struct hr_v1_command *m, const struct hr_command_state *state,
-    const struct wanted *w)
+found_done(struct found *f)
 {
-	struct hr_buf *b = &c->ret->body;
-	bool over = state->end != HR_COMMAND_RUNNING;
-	int64_t code = hr_v1_exit_code(state), from = w->after + 1, total, order, n = 0;
-	HR_CLEAN(hr_v1_streams_close) struct hr_v1_streams s = {.out = -1, .err = -1};
-	struct hr_v1_event e;
+	struct listed *l = (struct listed *)(void *)f->commands.p;
+	size_t i;
 
-	hr_v1_streams_open(c, m->name, &s);
-	total = (int64_t)(pieces(s.out_size) + (over ? pieces(s.err_size) + 1 : 0));
-	order = w->page >= 0 ? w->page : w->down ? total - 1 : from;
-	while (order >= from && order < total && n < w->limit && n < PAGE) {
-		e = event_at(&s, (uint64_t)order, over, &code);
-		hr_buf_adds(b, n++ > 0 ? "," : "");
-		hr_v1_put_event(b, m, &s, &e, state->started + state->elapsed);
-		order += w->down ? -1 : 1;
-	}
-	if (order >= from && order < total) {
-		hr_buf_adds(b, "],\"next_page_id\":");
-		hr_v1_put_id(b, m, (uint64_t)order);
-		hr_buf_addc(b, '}');
-	} else {
-		hr_buf_adds(b, "],\"next_page_id\":null}");
-	}
+	for (i = 0; i < f->commands.len / sizeof(*l); i++)
+		hr_v1_streams_close(&l[i].s);
+	hr_buf_done(&f->commands);
+	hr_buf_done(&f->events);
 }
 
-/* Parses the query. Returns false after sending an error. m is the command, or "" if there is
- * none. */
-static bool
-read_query(struct hr_rex_call *c, struct hr_v1_command *m, struct wanted *w)
+static void
+add_event(struct found *f, const struct wanted *w, size_t at, int64_t ms, int64_t order)
 {
-	HR_BUF(text, 256);
-	bool known, paged;
+	struct event e = {at, ms, order};
 
-	known = hr_request_query(c->r, "command_id__eq", &text);
-	if (known && !hr_v1_parse_id(m, hr_span_of_buf(&text)))
-		m->name[0] = '\0';
-	hr_buf_reset(&text);
-	w->down = hr_request_query(c->r, "sort_order", &text) &&
-		  strcmp(hr_buf_str(&text), "TIMESTAMP_DESC") == 0;
-	hr_buf_reset(&text);
-	if (hr_request_query(c->r, "kind__eq", &text) &&
-	    strcmp(hr_buf_str(&text), "BashOutput") != 0)
-		return hr_answer_detail(
-		    c->ret, 422, "kind__eq: only events of the kind BashOutput are kept");
-	if (!hr_v1_number(c, "order__gt", LLONG_MIN, LLONG_MAX, &w->after) ||
-	    !hr_v1_number(c, "limit", 1, 100, &w->limit))
-		return false;
-	w->after = w->after < -1 ? -1 : w->after == LLONG_MAX ? LLONG_MAX - 1 : w->after;
-	hr_buf_reset(&text);
-	paged = hr_request_query(c->r, "page_id", &text) && text.len > 0;
-	if (paged &&
-	    ((known && m->name[0] == '\0') || !parse_page(m, hr_span_of_buf(&text), &w->page)))
+	if (ms >= w->from / 1000 + (w->from % 1000 > 0) && ms * 1000 < w->before)
+		hr_buf_add(&f->events, &e, sizeof(e));
+}
+
+static void
+add_command(struct hr_rex_call *c, struct found *f, const struct wanted *w,
+    const struct hr_command_state *state)
+{
+	struct listed l;
+	size_t at = f->commands.len / sizeof(l);
+	int64_t order, n;
+
+	if (!list_command(c, state, &l))
+		return;
+	hr_buf_add(&f->commands, &l, sizeof(l));
+	if (f->commands.fail != HR_OK) {
+		hr_v1_streams_close(&l.s);
+		return;
+	}
+	if (w->commands && w->of.name[0] == '\0')
+		add_event(f, w, at, l.started, -1);
+	n = w->outputs ? outputs_of(&l) : 0;
+	for (order = w->after + 1; order < n; order++)
+		add_event(f, w, at, l.last, order);
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	const struct event *x = a, *y = b;
+
+	if (x->ms != y->ms)
+		return x->ms < y->ms ? -1 : 1;
+	if (x->at != y->at)
+		return x->at < y->at ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static int
+compare_down(const void *a, const void *b)
+{
+	return compare(b, a);
+}
+
+static void
+put_page(struct hr_rex_call *c, const struct found *f, const struct wanted *w)
+{
+	const struct listed *l = (const struct listed *)(const void *)f->commands.p;
+	struct event *e = (struct event *)(void *)f->events.p;
+	size_t n = f->events.len / sizeof(*e), i = 0, first;
+	struct hr_buf *b = &c->ret->body;
+	uint64_t bytes = 0;
+
+	if (n > 0)
+		qsort(e, n, sizeof(*e), w->down ? compare_down : compare);
+	while (w->page.name[0] != '\0' && i < n &&
+	       (e[i].order != w->page_order || strcmp(l[e[i].at].m.name, w->page.name) != 0))
+		i++;
+	hr_buf_adds(b, "{\"items\":[");
+	for (first = i; i < n && i - first < (size_t)w->limit && bytes < ROOM; i++) {
+		hr_buf_adds(b, i > first ? "," : "");
+		bytes += put_event(c, &l[e[i].at], e[i].order);
+	}
+	hr_buf_adds(b, "],\"next_page_id\":");
+	if (i < n)
+		hr_v1_put_id(b, &l[e[i].at].m, (uint64_t)e[i].order);
+	else
+		hr_buf_adds(b, "null");
+	hr_buf_addc(b, '}');
+	if (f->commands.fail != HR_OK || f->events.fail != HR_OK)
+		b->fail = HR_E_NOMEM;
+}
+
+/* Sets *ret if the query has one of the two words. Returns false after sending an error for another
+ * word. */
+static bool
+choose(struct hr_rex_call *c, const char *name, const char *one, const char *two, int *ret)
+{
+	HR_BUF(text, 64);
+
+	if (!hr_request_query(c->r, name, &text))
+		return true;
+	*ret = strcmp(hr_buf_str(&text), one) == 0   ? 1
+	       : strcmp(hr_buf_str(&text), two) == 0 ? 2
+						     : 0;
+	return *ret != 0 ||
+	       hr_answer_detail(c->ret, 422, "kind__eq or sort_order has no such value");
+}
+
+/* Parses the ids of the query. Returns false after sending an error. */
+static bool
+read_ids(struct hr_rex_call *c, struct wanted *w, bool *ret_unknown)
+{
+	HR_BUF(of, 256);
+	HR_BUF(page, 256);
+	bool known = hr_request_query(c->r, "command_id__eq", &of);
+
+	/* handrail's ids end with four zeros; another UUID is that of no command */
+	*ret_unknown = known && !hr_v1_parse_id(&w->of, hr_span_of_buf(&of));
+	if (*ret_unknown && (w->of.name[0] == '\0' || (of.len != 32 && of.len != HR_V1_ID - 1)))
+		return hr_answer_detail(c->ret, 422, "command_id__eq must be a UUID");
+	if (!hr_request_query(c->r, "page_id", &page) || page.len == 0)
+		return true;
+	if (*ret_unknown || !parse_event(hr_span_of_buf(&page), &w->page, &w->page_order) ||
+	    (known && (w->page_order < 0 || strcmp(w->page.name, w->of.name) != 0)))
 		return hr_answer_detail(
 		    c->ret, 422, "page_id is no next_page_id of that command's");
-	if (!known && !paged)
-		newest(c, m);
+	return true;
+}
+
+/* Parses the query. Returns false after sending an error. */
+static bool
+read_query(struct hr_rex_call *c, struct wanted *w, bool *ret_unknown)
+{
+	int kind = 0, order = 1;
+
+	if (!choose(c, "kind__eq", "BashCommand", "BashOutput", &kind) ||
+	    !choose(c, "sort_order", "TIMESTAMP", "TIMESTAMP_DESC", &order) ||
+	    !hr_v1_number(c, "order__gt", LLONG_MIN, LLONG_MAX, &w->after) ||
+	    !hr_v1_number(c, "limit", 1, 100, &w->limit) ||
+	    !hr_v1_time(c, "timestamp__gte", &w->from) ||
+	    !hr_v1_time(c, "timestamp__lt", &w->before) || !read_ids(c, w, ret_unknown))
+		return false;
+	w->commands = kind != 2;
+	w->outputs = kind != 1;
+	w->down = order == 2;
+	w->after = w->after < -1 ? -1 : w->after == LLONG_MAX ? LLONG_MAX - 1 : w->after;
 	return true;
 }
 
 void
 hr_v1_search(struct hr_rex_call *c)
 {
-	struct wanted w = {.after = -1, .limit = 100, .page = -1};
+	struct wanted w = {.after = -1, .limit = 100, .from = INT64_MIN, .before = INT64_MAX};
+	HR_CLEAN(found_done) struct found f = {.commands.cap = LIST_MAX, .events.cap = LIST_MAX};
+	HR_CLEAN(hr_v1_walk_done) struct hr_v1_walk walk = {0};
 	struct hr_command_state state;
-	struct hr_v1_command m = {.name = ""};
 	HR_BUF(frame, HR_FRAME_MAX);
-	int found;
+	bool unknown;
+	int found = 0;
 
-	if (!read_query(c, &m, &w))
+	if (!read_query(c, &w, &unknown))
 		return;
-	found = m.name[0] != '\0' ? hr_v1_look(c, m.name, &frame, &state) : 0;
-	if (found < 0) {
-		hr_answer_later(c->ret, "the command's shell cannot be asked now");
-		return;
+	if (w.of.name[0] == '\0') {
+		hr_v1_walk_init(&walk, c);
+		while (hr_v1_walk_next(&walk, &state) != NULL)
+			add_command(c, &f, &w, &state);
+	} else if (!unknown) {
+		found = hr_v1_look(c, w.of.name, &frame, &state);
 	}
-	hr_buf_adds(&c->ret->body, "{\"items\":[");
 	if (found > 0)
-		put_page(c, &m, &state, &w);
+		add_command(c, &f, &w, &state);
+	if (found < 0)
+		refuse_later(c);
 	else
-		hr_buf_adds(&c->ret->body, "],\"next_page_id\":null}");
+		put_page(c, &f, &w);
 }

@@ -9,7 +9,6 @@
 
 #include <json-c/json.h>
 
-#include "base/text/text.h"
 #include "shell/quote.h"
 
 #define GIT_LIMIT_S 60
@@ -18,42 +17,7 @@
 #define PATH_MAX_LEN (64u << 10)
 #define REF_MAX 4096
 
-/* ---- the query ---- */
-
-static bool
-refuse(struct hr_rex_call *c, const char *name, const char *what)
-{
-	HR_BUF(text, 256);
-
-	hr_buf_addf(&text, "%s: %s", name, what);
-	return hr_answer_detail(c->ret, 422, hr_buf_str(&text));
-}
-
-bool
-hr_v1_number(
-    struct hr_rex_call *c, const char *name, long long least, long long most, long long *io)
-{
-	HR_BUF(text, 64);
-
-	if (!hr_request_query(c->r, name, &text))
-		return true;
-	return (text.fail == HR_OK && strlen(hr_buf_str(&text)) == text.len &&
-		   hr_text_python_int(hr_buf_str(&text), io) == 0 && *io >= least && *io <= most) ||
-	       refuse(c, name, "must be an integer in the permitted range");
-}
-
-bool
-hr_v1_truth(struct hr_rex_call *c, const char *name, bool *io)
-{
-	HR_BUF(text, 64);
-	int truth;
-
-	if (!hr_request_query(c->r, name, &text))
-		return true;
-	truth = hr_text_truth(hr_buf_str(&text), text.len);
-	*io = truth == 1;
-	return truth >= 0 || refuse(c, name, "must be true or false");
-}
+/* ---- paths ---- */
 
 /* Takes the path from the query, or from the rest of the URL as in earlier clients. Returns false
  * after sending an error. */
@@ -321,6 +285,15 @@ search(struct hr_rex_call *c, struct hr_span rest)
 }
 
 static void
+get_event(struct hr_rex_call *c, struct hr_span rest)
+{
+	if (rest.len > 0)
+		hr_v1_get_event(c, rest);
+	else
+		hr_v1_get_events(c);
+}
+
+static void
 clear(struct hr_rex_call *c, struct hr_span rest)
 {
 	(void)rest;
@@ -367,6 +340,7 @@ static const struct {
     {"/api/bash/execute_bash_command", "POST", false, false, execute},
     {"/api/bash/bash_events/search", "GET", false, false, search},
     {"/api/bash/bash_events", "DELETE", false, false, clear},
+    {"/api/bash/bash_events", "GET", true, false, get_event},
     {"/api/bash/bash_commands", "POST", true, false, stop},
     {"/api/file/upload", "POST", true, false, upload},
     {"/api/file/download", "GET", true, false, download},
@@ -395,20 +369,24 @@ hr_handle_v1(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	struct hr_rex_call c = {.w = w, .r = r, .ret = ret};
 	const char *path = hr_buf_str(r->path);
 	size_t i, len = 0, n = sizeof(routes) / sizeof(routes[0]);
+	bool there = false;
 
 	for (i = 0; i < n; i++) {
 		len = strlen(routes[i].path);
-		if (r->path->len >= len && memcmp(path, routes[i].path, len) == 0 &&
-		    (r->path->len == len || (routes[i].more && path[len] == '/')))
+		if (r->path->len < len || memcmp(path, routes[i].path, len) != 0 ||
+		    (r->path->len > len && (!routes[i].more || path[len] != '/')))
+			continue;
+		there = true;
+		if (strcmp(routes[i].method, r->method) == 0)
 			break;
 	}
 	if ((i == n || !routes[i].open) && !hr_auth_passes(&w->auth, r->session_key))
 		hr_answer_detail(ret, 401, "Unauthorized");
 	else if (!hr_request_from_here(r))
 		hr_answer_detail(ret, 403, "This origin is not allowed");
-	else if (i == n)
+	else if (i == n && !there)
 		hr_answer_detail(ret, 404, "Not Found");
-	else if (strcmp(routes[i].method, r->method) != 0)
+	else if (i == n)
 		hr_answer_detail(ret, 405, "Method Not Allowed");
 	else
 		routes[i].handle(&c, r->path->len > len

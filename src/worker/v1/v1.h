@@ -25,6 +25,9 @@ bool hr_v1_run(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd
 
 /* ---- events.c; the query has the parameters ---- */
 void hr_v1_search(struct hr_rex_call *c);
+/* Sends the event with the id from the path, or those of the list in the body. */
+void hr_v1_get_event(struct hr_rex_call *c, struct hr_span id);
+void hr_v1_get_events(struct hr_rex_call *c);
 
 /* ---- dirs.c; path is absolute ---- */
 void hr_v1_make_directory(struct hr_rex_call *c, const struct hr_buf *path);
@@ -32,12 +35,13 @@ void hr_v1_make_directory(struct hr_rex_call *c, const struct hr_buf *path);
 void hr_v1_subdirectories(struct hr_rex_call *c, const struct hr_buf *path);
 void hr_v1_home(struct hr_rex_call *c);
 
-/* ---- v1.c ---- */
+/* ---- query.c ---- */
 
-/* Parses a number or a truth value of the query; *io stays if the query has none. Returns false
- * after sending an error. */
+/* Parses a date and time, as microseconds since 1970, a number or a truth value of the query; *io
+ * stays if the query has none. Returns false after sending an error. */
 bool hr_v1_number(
     struct hr_rex_call *c, const char *name, long long least, long long most, long long *io);
+bool hr_v1_time(struct hr_rex_call *c, const char *name, int64_t *io);
 bool hr_v1_truth(struct hr_rex_call *c, const char *name, bool *io);
 
 #endif
