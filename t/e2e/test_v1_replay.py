@@ -122,5 +122,30 @@ def changes():
         replay(s, "changes.jsonl", 90)
 
 
+def table():
+    """doc/openhands.md has each of the 177 routes once, and handrail answers those of its own rows and no others."""
+    with open(os.path.join(SRCDIR, "t", "corpus", "v1", "routes")) as f:
+        routes = [line.split() for line in f]
+    with open(os.path.join(SRCDIR, "doc", "openhands.md")) as f:
+        section = f.read().split("\n## Which routes")[1].split("\n## ")[0]
+    rows = [[x.strip() for x in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| `")]
+    equal((len(routes), len(rows) > 5), (177, True))
+    count = {i: 0 for i in range(len(rows))}
+    with V1() as s:
+        for method, path in routes:
+            here = [i for i, row in enumerate(rows) for name in re.findall("`([^`]+)`", row[0])
+                    if path == name or (name != "/" and name.endswith("/") and (path + "/").startswith(name))]
+            equal(len(here), 1, path)
+            count[here[0]] += 1
+            target = re.sub("{[^}]*}", "x", path)
+            if rows[here[0]][2] == "handrail":  # a path that is served knows its methods
+                equal(s.ask("PUT", target, "").status, 405, target)
+                equal(s.ask(method, target).status == 405, False, target)
+            else:
+                equal(s.ask(method, target).status, 404, target)
+    for i, row in enumerate(rows):
+        equal(count[i], int(row[1]), row)
+
+
 if __name__ == "__main__":
-    sys.exit(run_tests([bash, directories, home, commits, changes]))
+    sys.exit(run_tests([bash, directories, home, commits, changes, table]))
