@@ -27,6 +27,8 @@ endif
 # What the shipped plugins say of themselves, read at run time: handrail-plugin(5).
 plugins_jupyterdir = $(pkgdatadir)/plugins/jupyter
 dist_plugins_jupyter_DATA = %D%/plugins/jupyter/plugin.json
+plugins_agentdir = $(pkgdatadir)/plugins/agent-server
+dist_plugins_agent_DATA = %D%/plugins/agent-server/plugin.json %D%/plugins/agent-server/serve.py
 plugins_envddir = $(pkgdatadir)/plugins/envd
 dist_plugins_envd_DATA = %D%/plugins/envd/plugin.json
 plugins_mcpdir = $(pkgdatadir)/plugins/mcp

@@ -183,7 +183,7 @@ LONG_TESTS += %D%/e2e/test_wedges.py %D%/e2e/test_wedges_typed.py
 EXTRA_DIST += %D%/e2e/test_wedges.py %D%/e2e/test_wedges_typed.py %D%/e2e/wedge.py
 
 # plugins: the mechanism with the example and with broken ones
-LONG_TESTS += %D%/e2e/test_vscode.py
+LONG_TESTS += %D%/e2e/test_agent_server.py %D%/e2e/test_vscode.py
 check_PROGRAMS += %D%/unit/test_mcp
 TESTS += %D%/unit/test_mcp
 LONG_TESTS += %D%/e2e/test_mcp_npm.py
@@ -191,7 +191,7 @@ t_unit_test_mcp_SOURCES = %D%/unit/test_mcp.c
 t_unit_test_mcp_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS) $(EVHTTP_CFLAGS)
 t_unit_test_mcp_LDADD = libmcp.la $(CHECK_LIBS) $(JSONC_LIBS)
 EXTRA_DIST += %D%/e2e/test_mcp.py %D%/e2e/mcp_server.py %D%/e2e/test_mcp_npm.py %D%/e2e/mcp_client.js
-EXTRA_DIST += %D%/e2e/test_vscode.py %D%/e2e/vscode_server.py %D%/e2e/lib/browser.py
+EXTRA_DIST += %D%/e2e/test_agent_server.py %D%/e2e/agent_server.py %D%/e2e/test_vscode.py %D%/e2e/vscode_server.py %D%/e2e/lib/browser.py
 EXTRA_DIST += %D%/e2e/test_plugins.py %D%/example-plugin/greeter/plugin.json \
 	%D%/example-plugin/greeter/greeter
 

@@ -140,6 +140,10 @@ handrail_envd_SOURCES = %D%/envd/main.c
 handrail_envd_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 handrail_envd_LDADD = libenvd.la
 
+pkglibexec_PROGRAMS += handrail-agent-server
+handrail_agent_server_SOURCES = %D%/agent/main.c
+handrail_agent_server_LDADD = libserve.la libloop.la libbase.la
+
 noinst_LTLIBRARIES += libvscode.la
 libvscode_la_SOURCES = %D%/vscode/words.c %D%/vscode/words.h
 libvscode_la_LIBADD = libbase.la

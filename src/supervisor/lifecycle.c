@@ -498,6 +498,7 @@ start_parts(struct hr_server *s, struct hr_err *err)
 		return -1;
 	if (hr_plugins_open(&s->plugins, err) < 0)
 		return -1;
+	hr_plugins_keys(&s->plugins, &s->site.keys);
 	if (hr_service_open(&s->nginx.svc, err) < 0)
 		return -1;
 	hr_nginx_succeed(&s->nginx, &s->ctx.handed);

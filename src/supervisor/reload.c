@@ -174,6 +174,7 @@ apply(struct hr_server *s, struct hr_settings *fresh, struct hr_err *err)
 	if (!keys.from_environment) {
 		hr_keys_done(&s->site.keys);
 		s->site.keys = keys;
+		hr_plugins_keys(&s->plugins, &s->site.keys);
 	}
 	stays = hr_settings_adopt(&s->ctx.settings, fresh);
 	if (stays != NULL)

@@ -25,7 +25,8 @@ START_TEST(a_whole_one)
 		  " \"requires\": [\"a\"], \"after\": [\"b\", \"c\"], \"run_as\": \"server\","
 		  " \"start\": \"at-start\", \"on_failure\": \"disable\", \"ready_timeout\": 5,"
 		  " \"env\": {\"A\": \"1\", \"B_2\": \"\"}, \"provides\": {\"C\": \"=\"},"
-		  " \"pass_env\": [\"TERM\"], \"actions\": [\"do-it\"], \"implied\": true,"
+		  " \"pass_env\": [\"TERM\", \"OH_*\"], \"openhands_v1\": true, \"actions\": "
+		  "[\"do-it\"], \"implied\": true,"
 		  " \"http\": [{\"prefix\": \"/x/\"}, {\"prefix\": \"/y.z\", \"auth\": \"none\"},"
 		  " {\"body_max\": 9, \"prefix\": \"/b\", \"auth\": \"bearer\"}]}"),
 	    0);
@@ -43,6 +44,8 @@ START_TEST(a_whole_one)
 	ck_assert_str_eq(m.env.v[1], "B_2=");
 	ck_assert_str_eq(m.provides.v[0], "C==");
 	ck_assert_str_eq(m.pass_env.v[0], "TERM");
+	ck_assert_str_eq(m.pass_env.v[1], "OH_*");
+	ck_assert(m.v1);
 	ck_assert_str_eq(m.actions.v[0], "do-it");
 	ck_assert_uint_eq(m.nhttp, 3);
 	ck_assert_str_eq(m.http[0].prefix, "/x/");
@@ -58,7 +61,7 @@ END_TEST
 START_TEST(defaults)
 {
 	ck_assert_int_eq(parse("{\"api\": 1, \"name\": \"x\"}"), 0);
-	ck_assert(!m.as_server && !m.disables && !m.implied && !m.token);
+	ck_assert(!m.as_server && !m.disables && !m.implied && !m.token && !m.v1);
 	ck_assert_int_eq(m.start, HR_MANIFEST_FIRST_USE);
 	ck_assert_int_eq(m.ready_timeout_s, 60);
 	ck_assert_uint_eq(m.exec.n + m.nhttp + m.actions.n, 0);
@@ -85,8 +88,11 @@ static const struct {
     {X "\"exec\": [\"${home}\"]}", "exec: unknown variable in \"${home}\""},
     {X "\"exec\": [\"${home\"]}", "exec: unknown variable in \"${home\""},
     {X "\"actions\": [\"a\"]}", "exec: is missing: actions and http need a program"},
-    {X "\"actions\": [\"../x\"]}", "actions: \"../x\" is not a valid name"},
-    {X "\"actions\": [\"\"]}", "actions: \"\" is not a valid name"},
+    {X "\"actions\": [\"../x\"]}", "actions: \"../x\" is no name"},
+    {X "\"actions\": [\"\"]}", "actions: \"\" is no name"},
+    {X "\"pass_env\": [\"*\"]}", "pass_env: \"*\" is no name"},
+    {X "\"pass_env\": [\"A*B\"]}", "pass_env: \"A*B\" is no name"},
+    {X "\"openhands_v1\": 1}", "openhands_v1: must be true or false"},
     {X "\"env\": []}", "env: must be an object"},
     {X "\"env\": {\"A=B\": \"1\"}}", "env: \"A=B\" is not the name of a variable"},
     {X "\"env\": {\"A\": 1}}", "env: must be a string"},

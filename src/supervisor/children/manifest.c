@@ -40,6 +40,16 @@ hr_manifest_name_ok(const char *name)
 	return strlen(name) <= NAME_MAX_LEN && made_of(name, "_-");
 }
 
+/* Accepts a name of a variable, or a beginning of names that ends with an asterisk. */
+static bool
+variable_ok(const char *name)
+{
+	size_t n = strcspn(name, "*");
+
+	return n <= NAME_MAX_LEN && made_of(name, name[n] != '\0' ? "_-*" : "_-") &&
+	       (name[n] == '\0' || (n > 0 && name[n + 1] == '\0'));
+}
+
 /* Checks a prefix, which becomes part of nginx's configuration. */
 static bool
 prefix_ok(const char *prefix)
@@ -141,7 +151,8 @@ list_begin(struct hr_strv *l, const char *key, size_t n, struct hr_err *err)
 }
 
 static int
-take_list(struct hr_strv *l, const char *key, bool names, struct json_object *v, struct hr_err *err)
+take_list(struct hr_strv *l, const char *key, bool (*ok)(const char *name), struct json_object *v,
+    struct hr_err *err)
 {
 	const char *text;
 	size_t i, n;
@@ -155,9 +166,8 @@ take_list(struct hr_strv *l, const char *key, bool names, struct json_object *v,
 		text = text_of(key, json_object_array_get_idx(v, i), err);
 		if (text == NULL)
 			return -1;
-		if (names && !hr_manifest_name_ok(text))
-			return hr_err_set(
-			    err, HR_E_INVAL, "%s: \"%.64s\" is not a valid name", key, text);
+		if (ok != NULL && !ok(text))
+			return hr_err_set(err, HR_E_INVAL, "%s: \"%.64s\" is no name", key, text);
 		hr_strv_add(l, text);
 	}
 	return l->failed ? hr_err_nomem(err) : 0;
@@ -314,15 +324,16 @@ take_member(struct hr_manifest *m, const char *key, struct json_object *v, struc
 	const struct {
 		const char *key;
 		struct hr_strv *list;
-		bool names;
-	} lists[] = {{"exec", &m->exec, false}, {"needs", &m->needs, false},
-	    {"requires", &m->requires, true}, {"after", &m->after, true},
-	    {"pass_env", &m->pass_env, true}, {"actions", &m->actions, true}};
+		bool (*ok)(const char *name); /* NULL: any string */
+	} lists[] = {{"exec", &m->exec, NULL}, {"needs", &m->needs, NULL},
+	    {"requires", &m->requires, hr_manifest_name_ok},
+	    {"after", &m->after, hr_manifest_name_ok}, {"pass_env", &m->pass_env, variable_ok},
+	    {"actions", &m->actions, hr_manifest_name_ok}};
 	size_t i;
 
 	for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		if (strcmp(key, lists[i].key) == 0)
-			return take_list(lists[i].list, key, lists[i].names, v, err);
+			return take_list(lists[i].list, key, lists[i].ok, v, err);
 	if (strcmp(key, "name") == 0)
 		return take_text(&m->name, key, v, err);
 	if (strcmp(key, "version") == 0)
@@ -347,6 +358,8 @@ take_member(struct hr_manifest *m, const char *key, struct json_object *v, struc
 		return take_bool(&m->token, key, v, err);
 	if (strcmp(key, "outlives") == 0)
 		return take_bool(&m->outlives, key, v, err);
+	if (strcmp(key, "openhands_v1") == 0)
+		return take_bool(&m->v1, key, v, err);
 	return strcmp(key, "implied") == 0 ? take_bool(&m->implied, key, v, err) : 0;
 }
 

@@ -55,6 +55,7 @@ struct hr_manifest {
 	bool implied;   /* the plugin is loaded without being named */
 	bool outlives;  /* the plugin leaves processes to its successor, and restarts at once */
 	bool token;     /* the plugin gets the token of /vscode/connection_token */
+	bool v1;        /* the plugin's paths need the setting openhands_v1 */
 	enum hr_manifest_start start;
 	long long ready_timeout_s;
 	char *unavailable; /* why the plugin is not available at all; NULL: it is */

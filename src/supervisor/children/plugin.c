@@ -341,7 +341,7 @@ hr_plugin_new(struct hr_plugins *all, struct hr_manifest *m, struct hr_err *err)
 	if (p == NULL)
 		return hr_err_null(err);
 	p->all = all;
-	p->action = p->http = -1;
+	p->action = p->http = p->sums = -1;
 	hr_service_init(&p->svc, &plugin_ops, p, all->ctx->kids);
 	(void)snprintf(p->svc.child.name, sizeof(p->svc.child.name), "%.40s", m->name);
 	p->m = *m;
@@ -358,6 +358,7 @@ hr_plugin_free(struct hr_plugin *p)
 	hr_service_done(&p->svc);
 	hr_fd_close(&p->action);
 	hr_fd_close(&p->http);
+	hr_fd_close(&p->sums);
 	free(p->state_dir);
 	hr_manifest_done(&p->m);
 	free(p);

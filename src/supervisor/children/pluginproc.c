@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -103,10 +104,14 @@ account_done(struct account *a)
 static void
 variable_pass(struct hr_strv *w, const char *name)
 {
-	const char *value = getenv(name);
+	extern char **environ;
+	size_t len = strcspn(name, "*"), i;
 
-	if (value != NULL && strcmp(name, "SESSION_API_KEY") != 0)
-		hr_strv_set_envf(w, "%s=%s", name, value);
+	for (i = 0; environ[i] != NULL; i++)
+		if (strncmp(environ[i], name, len) == 0 &&
+		    (name[len] == '*' || environ[i][len] == '=') &&
+		    strncmp(environ[i], "SESSION_API_KEY=", 16) != 0)
+			hr_strv_set_env(w, environ[i]);
 }
 
 static int
@@ -358,6 +363,16 @@ open_sockets(struct hr_plugin *p, struct hr_err *err)
 	return p->http >= 0 ? 0 : -1;
 }
 
+/* Makes the file of sums. The program reads it through a descriptor of its own. */
+static int
+make_sums(struct hr_plugin *p, struct hr_err *err)
+{
+	p->sums = memfd_create("handrail-plugin-sums", MFD_CLOEXEC);
+	if (p->sums < 0 || fchmod(p->sums, S_IRUSR | S_IWUSR) != 0)
+		return hr_err_sys(err, errno, "memfd_create");
+	return 0;
+}
+
 int
 hr_plugin_prepare(struct hr_plugin *p, struct hr_err *err)
 {
@@ -369,6 +384,8 @@ hr_plugin_prepare(struct hr_plugin *p, struct hr_err *err)
 		return -1;
 	if (p->m.unavailable != NULL)
 		return hr_err_set(err, HR_E_UNSUPPORTED, "%s", p->m.unavailable);
+	if (p->m.v1 && make_sums(p, err) < 0)
+		return -1;
 	vars_fill(&vars, &n, p);
 	return check_needs(p, &vars, err);
 }
@@ -378,13 +395,22 @@ spawn_as(struct hr_plugin *p, const struct account *a, const struct hr_strv *exe
     const struct hr_strv *env, int ready, struct hr_err *err)
 {
 	const struct hr_context *ctx = p->all->ctx;
-	struct hr_spawn_fd fds[3] = {{ready, HR_PLUGIN_READY_FD}};
+	struct hr_spawn_fd fds[4] = {{ready, HR_PLUGIN_READY_FD}};
+	HR_CLOSE int sums = -1;
 	size_t nfds = 1;
+	char path[40];
 
 	if (p->action >= 0)
 		fds[nfds++] = (struct hr_spawn_fd){p->action, HR_PLUGIN_ACTION_FD};
 	if (p->http >= 0)
 		fds[nfds++] = (struct hr_spawn_fd){p->http, HR_PLUGIN_HTTP_FD};
+	if (p->sums >= 0) {
+		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", p->sums);
+		sums = open(path, O_RDONLY | O_CLOEXEC);
+		if (sums < 0)
+			return hr_err_sys(err, errno, "%s", path);
+		fds[nfds++] = (struct hr_spawn_fd){sums, HR_PLUGIN_SUMS_FD};
+	}
 	return hr_child_start(&p->svc.child,
 	    &(const struct hr_spawn){.path = exec->v[0],
 		.argv = (const char *const *)exec->v,

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/dir.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/text/quote.h"
@@ -20,6 +21,9 @@
 #include "supervisor/children/plugin.h"
 #include "supervisor/children/pluginproc.h"
 #include "supervisor/run/context.h"
+#include "supervisor/run/keys.h"
+
+#define SUMS_MAX (2u << 20) /* more than the sums of the largest file of keys */
 
 void
 hr_plugins_done(struct hr_plugins *ps)
@@ -290,6 +294,24 @@ hr_plugins_open(struct hr_plugins *ps, struct hr_err *err)
 	update_token(ps);
 	publish(ps, true);
 	return 0;
+}
+
+void
+hr_plugins_keys(const struct hr_plugins *ps, const struct hr_keys *keys)
+{
+	const struct hr_plugin *p;
+	struct hr_err err = {0};
+	HR_BUF(b, SUMS_MAX);
+
+	hr_keys_tell(keys, 0, SUMS_MAX, &b);
+	TAILQ_FOREACH(p, &ps->list, entry)
+	{
+		/* a reader accepts no key while the file is incomplete */
+		if (p->sums >= 0 &&
+		    (ftruncate(p->sums, 0) != 0 || lseek(p->sums, 0, SEEK_SET) != 0 ||
+			hr_fd_write_full(p->sums, b.p, b.len, &err) < 0))
+			hr_log(HR_LOG_ERROR, "plugin %s gets no keys: %s", p->m.name, err.msg);
+	}
 }
 
 void

@@ -11,6 +11,7 @@
 
 struct hr_context;
 struct hr_handover;
+struct hr_keys;
 
 void hr_plugins_init(struct hr_plugins *ps, struct hr_context *ctx);
 void hr_plugins_done(struct hr_plugins *ps);
@@ -21,6 +22,9 @@ int hr_plugins_load(struct hr_plugins *ps, struct hr_err *err);
 
 /* Ends a killed predecessor's plugins; call before the run directory is prepared. */
 void hr_plugins_succeed(struct hr_plugins *ps);
+/* Gives plugins with "openhands_v1" the sums of the keys, as HR_CHANNEL_KEYS does; call it after
+ * hr_plugins_open() and after each change of the keys. */
+void hr_plugins_keys(const struct hr_plugins *ps, const struct hr_keys *keys);
 /* Makes the sockets; hr_plugins_start() then starts the plugins that start with the server. */
 int hr_plugins_open(struct hr_plugins *ps, struct hr_err *err);
 void hr_plugins_start(struct hr_plugins *ps);

@@ -6,20 +6,27 @@
 #include <string.h>
 
 #include "supervisor/children/pluginproc.h"
+#include "supervisor/settings/settings.h"
 
-/* Passes other headers than other locations do; setting one header replaces the inherited ones. */
+/* Passes other headers than other locations do; setting one header replaces the inherited ones. An
+ * agent server gets the key where it checks the key itself, and otherwise the news that nginx did.
+ */
 static void
-set_headers(struct hr_buf *b, const struct hr_manifest_http *h)
+set_headers(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_http *h)
 {
+	bool checks = p->m.v1 && h->auth == HR_MANIFEST_NONE;
+
 	hr_buf_addf(b,
 	    "\tproxy_set_header Host $http_host;\n"
 	    "\tproxy_set_header Upgrade $http_upgrade;\n"
 	    "\tproxy_set_header Connection $http_connection;\n"
 	    "\tproxy_set_header X-Request-ID $request_id;\n"
-	    "\tproxy_set_header X-Session-API-Key \"\";\n"
+	    "\tproxy_set_header X-Session-API-Key %s;\n"
+	    "\tproxy_set_header X-Handrail-Checked \"%s\";\n"
 	    "\tproxy_set_header X-API-Key \"\";\n"
 	    "\tproxy_set_header Authorization %s;\n"
 	    "\tproxy_set_header X-Forwarded-Proto $scheme;\n",
+	    checks ? "$http_x_session_api_key" : "\"\"", p->m.v1 && !checks ? "1" : "",
 	    h->user ? "$handrail_user" : "\"\"");
 	if (h->strip)
 		hr_buf_addf(b,
@@ -34,8 +41,8 @@ pass_to(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_ht
 	const char *rest = h->strip ? "/" : "";
 	int port;
 
-	if (h->strip || h->user)
-		set_headers(b, h);
+	if (h->strip || h->user || p->m.v1)
+		set_headers(b, p, h);
 	if (h->port == NULL) {
 		hr_buf_addf(b, "\tproxy_pass http://unix:%s/plugin/%s.http:%s;\n", run_dir,
 		    p->m.name, rest);
@@ -96,8 +103,9 @@ one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manife
 	/* clients without a key may hold streams open for ever, two connections each */
 	if (h->auth == HR_MANIFEST_NONE)
 		hr_buf_addf(b, "\tlimit_conn handrail_open %d;\n%s", KEYLESS_MAX, limits);
-	hr_buf_adds(b, "\terror_page 403 = @handrail_forbidden;\n"
-		       "\terror_page 413 = @handrail_too_large;\n"
+	hr_buf_addf(
+	    b, "\terror_page 403 = @handrail_%s;\n", p->m.v1 ? "v1_unauthorized" : "forbidden");
+	hr_buf_adds(b, "\terror_page 413 = @handrail_too_large;\n"
 		       "\terror_page 429 = @handrail_too_many;\n"
 		       "\terror_page 500 = @handrail_failed;\n"
 		       "\terror_page 502 503 504 = @handrail_unavailable;\n");
@@ -111,15 +119,16 @@ one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manife
 
 void
 hr_nginx_plugins(struct hr_buf *b, const struct hr_plugins *ps, const char *run_dir,
-    const char *limits, long long body_max, bool page)
+    const char *limits, const struct hr_settings *c, bool page)
 {
 	const struct hr_plugin *p;
 	size_t i;
 
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{
-		for (i = 0; i < p->m.nhttp; i++)
-			one_location(b, p, &p->m.http[i], run_dir, limits, body_max, page);
+		for (i = 0; i < p->m.nhttp && (c->openhands_v1 || !p->m.v1); i++)
+			one_location(
+			    b, p, &p->m.http[i], run_dir, limits, c->client_max_body_bytes, page);
 	}
 }
 

@@ -1,0 +1,170 @@
+"""Runs OpenHands' own agent server on the socket that handraild gives to a plugin: handrail-plugin(5).
+
+nginx checks the session key of all requests but WebSockets, which may carry it in their first message. The server has a
+key of its own, which is made here and which no other process gets. The Gate exchanges the client's key for this one."""
+
+import ctypes
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import struct
+import sys
+import urllib.parse
+
+READY, HTTP, SUMS = 3, 5, 6
+HEAD = struct.Struct("=32sII")  # salt, number of sums, length of the longest key
+NAME, HEADER, CHECKED = "session_api_key", b"x-session-api-key", b"x-handrail-checked"
+PR_SET_DUMPABLE = 4
+
+
+def say(word):
+    try:
+        os.write(READY, word.encode() + b"\n")
+        os.close(READY)
+    except OSError:
+        pass  # has already been said
+
+
+def sums():
+    """Returns the salt and the sums of the session keys; None while they are written. No sums: no key is needed."""
+    data = os.pread(SUMS, 4 << 20, 0)
+    if len(data) < HEAD.size:
+        return None
+    salt, count, _ = HEAD.unpack_from(data)
+    if len(data) != HEAD.size + 32 * count:
+        return None
+    return salt, [data[at:at + 32] for at in range(HEAD.size, len(data), 32)]
+
+
+def known(key):
+    have = sums()
+    if have is None or not isinstance(key, str):
+        return False
+    digest = hashlib.sha256(have[0] + key.encode("utf-8", "surrogateescape")).digest()
+    # compares with all of them, so that the time says nothing
+    return sum([hmac.compare_digest(digest, one) for one in have[1]]) > 0
+
+
+def needless():
+    have = sums()
+    return have is not None and not have[1]
+
+
+class Gate:
+    def __init__(self, app, own):
+        self.app, self.own = app, own
+
+    def with_own(self, scope):
+        headers = [h for h in scope["headers"] if h[0] not in (HEADER, CHECKED)]
+        return dict(scope, headers=headers + [(HEADER, self.own.encode())])
+
+    def given(self, scope):
+        for name, value in scope["headers"]:
+            if name == HEADER:
+                return value.decode("latin1")
+        query = urllib.parse.parse_qs(scope["query_string"].decode("latin1"), keep_blank_values=True)
+        return query.get(NAME, [None])[-1]
+
+    def without_query(self, scope):
+        pairs = urllib.parse.parse_qsl(scope["query_string"].decode("latin1"), keep_blank_values=True)
+        query = urllib.parse.urlencode([p for p in pairs if p[0] != NAME])
+        return dict(scope, query_string=query.encode("latin1"))
+
+    def first_message(self, receive):
+        state = {"first": True}
+
+        async def changed():
+            message = await receive()
+            if message["type"] != "websocket.receive" or not state["first"]:
+                return message
+            state["first"] = False
+            try:
+                data = json.loads(message.get("text") or "")
+            except ValueError:
+                return message
+            if isinstance(data, dict) and data.get("type") == "auth" and known(data.get(NAME)):
+                message = dict(message, text=json.dumps(dict(data, **{NAME: self.own})))
+            return message
+        return changed
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] in ("http", "websocket") and (CHECKED, b"1") in scope["headers"]:
+            scope = self.with_own(scope)
+        elif scope["type"] == "websocket":
+            key = self.given(scope)
+            if needless() or (key is not None and known(key)):
+                scope = self.with_own(self.without_query(scope))
+            elif key is None:
+                receive = self.first_message(receive)
+        await self.app(scope, receive, send)
+
+
+def secret():
+    """Returns the secret with which the server encrypts what it stores. It lasts as long as the sandbox's server."""
+    path = os.path.join(os.environ["HANDRAIL_STATE_DIR"], "secret")
+    try:
+        with open(path) as f:
+            return f.read()
+    except FileNotFoundError:
+        made = secrets.token_hex(32)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as f:
+            f.write(made)
+        return made
+
+
+def set_variables(own):
+    workspace = os.environ.get("HANDRAIL_WORKSPACE", ".")
+    for name, value in (("OH_CONVERSATIONS_PATH", "conversations"), ("OH_WORKSPACE_PATH", "project"),
+                        ("OH_BASH_EVENTS_DIR", "bash_events")):
+        os.environ.setdefault(name, os.path.join(workspace, value))
+    os.environ.setdefault("OH_ENABLE_VSCODE", "false")
+    if not os.environ.get("OH_SECRET_KEY"):
+        os.environ["OH_SECRET_KEY"] = secret()
+    for name in [n for n in os.environ if n.startswith(("OH_SESSION_API_KEYS_", "HANDRAIL_"))]:
+        del os.environ[name]
+    os.environ["OH_SESSION_API_KEYS_0"] = own
+
+
+def hide():
+    """Keeps the keys from the server's children: the first shell's tmux would show them to all commands."""
+    for name in ("OH_SECRET_KEY", "OH_SESSION_API_KEYS_0"):
+        os.environ.pop(name, None)
+
+
+def serve():
+    # other processes of the account, among them the agent's commands, cannot read this one's memory and environment
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "PR_SET_DUMPABLE")
+    for fd in (READY, HTTP, SUMS):
+        os.set_inheritable(fd, False)
+    modules = os.environ.get("HANDRAIL_AGENT_SERVER_MODULES")
+    own = secrets.token_hex(32)
+    set_variables(own)
+    sys.argv = ["agent-server", "--host", "127.0.0.1"] + (["--import-modules", modules] if modules else [])
+    from openhands.agent_server import __main__ as original
+    config, server = original.Config, original.LoggingServer
+
+    def on_socket(app, host=None, port=None, **words):
+        from openhands.agent_server.api import api
+        hide()  # the server has read its configuration
+        return config(Gate(api, own), fd=HTTP, **words)
+
+    class Server(server):
+        async def startup(self, *args, **words):
+            await super().startup(*args, **words)
+            hide()  # the server has set its variable again
+            if self.started:
+                say("ready")
+
+    original.Config, original.LoggingServer = on_socket, Server
+    original.main()
+
+
+if __name__ == "__main__":
+    try:
+        serve()
+    except BaseException as e:
+        say("failed %s: %s" % (type(e).__name__, " ".join(str(e).split())[:180]))
+        raise

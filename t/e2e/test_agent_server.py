@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""The plugin agent-server: the agent server of OpenHands V1 in a sandbox (doc/openhands.md, "An agent inside"). With
+t/e2e/agent_server.py in the place of the server; t/real/run openhands_v1 runs the real one."""
+
+import json
+import os
+import shutil
+import socket
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.supervised import PATIENCE, SRCDIR, Server, kill_wait, run_tests, write_script  # noqa: E402
+from lib.tap import equal  # noqa: E402
+
+KEY = "a-key-that-nobody-guesses"
+
+
+class Agent(Server):
+    def __init__(self, installed=True, env=None, settings=None, plugins=("--plugins", "agent-server"), key=KEY):
+        super().__init__(env=dict({"SESSION_API_KEY": key} if key else {}, **(env or {})), ready=None,
+                         args=["--listen", "127.0.0.1", *plugins],
+                         settings=dict({"openhands_v1": True}, **(settings or {})))
+        self.python = os.path.join(self.top, "code", "python")
+        os.makedirs(os.path.dirname(self.python), exist_ok=True)
+        self.env["HANDRAIL_AGENT_SERVER_PYTHON"] = self.python
+        if installed:
+            self.install()
+        self.start()
+
+    def install(self):
+        at = os.path.join(self.top, "code", "openhands", "agent_server")
+        os.makedirs(at)
+        for name in ("../__init__.py", "__init__.py"):
+            open(os.path.join(at, name), "w").close()
+        shutil.copy(os.path.join(SRCDIR, "t", "e2e", "agent_server.py"), os.path.join(at, "__main__.py"))
+        with open(os.path.join(at, "api.py"), "w") as f:
+            f.write("from openhands.agent_server.__main__ import api\n")
+        os.chmod(self.top, 0o755)
+        write_script(os.path.dirname(self.python), "python",
+                     "PYTHONPATH=%s PYTHONDONTWRITEBYTECODE=1 exec python3 \"$@\"\n" % os.path.dirname(self.python))
+
+    def ask(self, method, path, body=None, key=KEY, **headers):
+        h = {"Content-Type": "application/json"} if body else {}
+        if key:
+            h["X-Session-API-Key"] = key
+        h.update({k.replace("_", "-"): v for k, v in headers.items()})
+        return self.request(method, path, body, h)
+
+    def state(self):
+        return self.ask("GET", "/ready").json()["components"]["plugins"]["agent-server"]
+
+
+def frame(text):
+    data = text.encode()
+    size = bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + len(data).to_bytes(2, "big")
+    return b"\x81" + size + b"\0\0\0\0" + data
+
+
+class Socket:
+    def __init__(self, s, target, *headers):
+        self.c = socket.create_connection(("127.0.0.1", s.port), PATIENCE)
+        self.c.settimeout(PATIENCE)
+        self.c.sendall("\r\n".join(["GET %s HTTP/1.1" % target, "Host: x", "Upgrade: websocket", "Connection: Upgrade",
+                                    "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+                                    *headers, "", ""]).encode())
+        self.f = self.c.makefile("rb")
+        self.status = int(self.f.readline().split()[1])
+        while self.f.readline() not in (b"\r\n", b""):
+            pass
+
+    def say(self, text):
+        self.c.sendall(frame(text))
+        return self
+
+    def hear(self):
+        head = self.f.read(2)
+        return self.f.read(head[1]).decode() if head else None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *what):
+        self.f.close()
+        self.c.close()
+
+
+def first(s, key, target="/sockets/events/1"):
+    """The answer to a WebSocket that sends the key in its first message."""
+    with Socket(s, target) as w:
+        equal(w.status, 101)
+        return w.say(json.dumps({"type": "auth", "session_api_key": key})).hear()
+
+
+def starts_at_the_first_request():
+    with Agent() as s:
+        equal(s.state(), {"state": "not started"})
+        equal(s.ask("GET", "/server_info").status, 200)
+        equal(s.ask("POST", "/api/bash/execute_bash_command", '{"command": "echo 1"}').json()["stdout"], "1\n")
+        a = s.ask("GET", "/api/conversations/search", key=None)
+        equal((a.status, a.json()), (401, {"detail": "Unauthorized"}))
+        equal(s.ask("GET", "/api/conversations/search", key="x").status, 401)
+        equal(s.state(), {"state": "not started"}, "these are handrail's own")
+        seen = s.ask("POST", "/api/conversations/search?a=%20b", '{"a": 1}', X_Handrail_Checked="0").json()
+        equal((seen["path"], seen["query"], seen["body"]), ("/api/conversations/search", "a=%20b", '{"a": 1}'))
+        equal(s.state(), {"state": "ready"})
+        equal(s.ask("GET", "/api/settings").json()["pid"], seen["pid"], "the same process")
+        equal(s.ask("GET", "/api/bash/nothing").status, 404, "handrail's own")
+        equal(s.ask("GET", "/alive").status, 200)
+
+
+def keys_stay_away():
+    env = {"OH_SESSION_API_KEYS_0": "other", "OH_X": "1", "OH_SECRET_KEY": "given", "LLM_API_KEY": "2", "OTHER": "3"}
+    with Agent(env=env) as s:
+        seen = s.ask("GET", "/api/tools/").json()
+        names = set(seen["environ"])
+        equal(names & {"OH_X", "LLM_API_KEY", "OTHER"}, {"OH_X", "LLM_API_KEY"})
+        equal([n for n in names if "SESSION" in n or "SECRET" in n or n.startswith("HANDRAIL")], [])
+        equal((seen["dumpable"], seen["secret"]), (0, len("given")))
+        text = json.dumps(seen) + open("/proc/%d/cmdline" % seen["pid"]).read() + s.log()
+        equal(KEY in text, False)
+        equal(seen["environ"]["OH_CONVERSATIONS_PATH"], os.path.join(s.work_dir, "conversations"))
+        equal(seen["argv"], ["agent-server", "--host", "127.0.0.1"])
+        shell = s.ask("POST", "/api/bash/execute_bash_command", '{"command": "env"}').json()["stdout"]
+        equal(("OH_X=1" in shell, "OH_SECRET" in shell, "OH_SESSION" in shell), (True, False, False))
+    with Agent(env={"HANDRAIL_AGENT_SERVER_MODULES": "a.b,c"}) as s:
+        seen = s.ask("GET", "/api/tools/").json()
+        equal((seen["argv"][3:], seen["secret"]), (["--import-modules", "a.b,c"], 64))
+        kill_wait(seen["pid"])
+        s.until("another one", lambda: s.ask("GET", "/api/tools/").status == 200)
+        equal(s.ask("GET", "/api/tools/").json()["pid"] != seen["pid"], True)
+
+
+def sockets():
+    with Agent() as s:
+        equal(first(s, KEY), "open")
+        equal(first(s, KEY + "x"), "refused")
+        equal(first(s, None), "refused")
+        equal(first(s, 5), "refused")
+        for target, headers, want in (("/sockets/session?a=b&session_api_key=" + KEY, (), "open"),
+                                      ("/sockets/session?session_api_key=x", (), "refused"),
+                                      ("/sockets/bash-events", ("X-Session-API-Key: " + KEY,), "open"),
+                                      ("/sockets/bash-events", ("X-Session-API-Key: x",), "refused"),
+                                      ("/sockets/x?session_api_key=x", ("X-Handrail-Checked: 1",), "refused")):
+            with Socket(s, target, *headers) as w:
+                equal((w.status, w.hear()), (101, want), (target, headers))
+                if want == "open":
+                    equal(w.say("some text").hear(), "some text")
+        for path in ("/sockets/x", "/api/conversations/../../sockets/x", "/sockets/..%2Fapi/settings"):
+            equal(s.ask("GET", path, key=None, X_Handrail_Checked="1").status in (401, 404), True, path)
+        with Socket(s, "/sockets/x?session_api_key=" + KEY) as w:
+            equal(w.hear(), "open")
+            pid = s.ask("GET", "/api/tools").json()["pid"]
+            s.stop()  # an open WebSocket does not hold up the end
+            equal(process.has_ended(pid), True)
+
+
+def new_keys():
+    with Agent(key=None, settings={"allow_unauthenticated": True}) as s:
+        path = os.path.join(s.top, "keys")
+        with Socket(s, "/sockets/x") as w:
+            equal(w.hear(), "open", "no key is needed")
+        pid = s.ask("GET", "/api/tools", key=None).json()["pid"]
+        for keys in (["one", "two"], ["two"]):
+            with open(path + ".new", "w") as f:
+                f.write("\n".join(keys) + "\n")
+            os.rename(path + ".new", path)
+            s.write_settings(dict(openhands_v1=True, session_api_key_file=path))
+            s.reload()
+            s.until("the keys %s" % keys, lambda: [first(s, k) for k in ("one", "two", "")] == [
+                "open" if k in keys else "refused" for k in ("one", "two", "")])
+        equal(s.ask("GET", "/api/tools", key="two").json()["pid"], pid, "no restart")
+
+
+def without_the_server():
+    with Agent(installed=False) as s:
+        for method, path in (("POST", "/api/conversations"), ("GET", "/api/settings")):
+            a = s.ask(method, path, "{}" if method == "POST" else None)
+            equal((a.status, list(a.json())), (501, ["detail"]), a)
+            equal("is not installed in this sandbox" in a.json()["detail"], True, a)
+        with Socket(s, "/sockets/events/1") as w:
+            equal(w.status, 501)
+        s.install()
+        s.until("it is found", lambda: s.ask("GET", "/api/settings").status == 200)
+    with Agent(env={"OH_STAND_IN": "broken"}) as s:
+        equal(s.ask("GET", "/api/settings").status, 503)
+        equal(s.state()["reason"], "RuntimeError: this one is broken")
+        equal(s.ask("GET", "/server_info").status, 200)
+
+
+def closed():
+    with Agent(settings={"openhands_v1": False}) as s:
+        equal([s.ask("GET", p).status for p in ("/api/conversations", "/sockets/x")], [404, 404])
+        equal(s.state(), {"state": "not started"})
+    with Agent(plugins=()) as s:
+        a = s.ask("GET", "/api/conversations")
+        equal((a.status, a.json()), (404, {"detail": "Not Found"}))
+
+
+if __name__ == "__main__":
+    run_tests([starts_at_the_first_request, keys_stay_away, sockets, new_keys, without_the_server, closed])
