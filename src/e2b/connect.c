@@ -157,6 +157,12 @@ hr_connect_put_end(struct hr_buf *b, const struct hr_connect_error *e)
 	hr_connect_put(b, HR_CONNECT_END, hr_buf_str(&text), text.len);
 }
 
+bool
+hr_connect_has(struct hr_span rest)
+{
+	return rest.len >= HEAD && rest.len - HEAD >= length_at(rest.p);
+}
+
 int
 hr_connect_take(struct hr_span *rest, bool packed, unsigned *flags, struct hr_span *data,
     struct hr_connect_error *e)

@@ -55,6 +55,8 @@ struct hr_connect_error {
 /* Fills *e and returns -1. A message that does not fit is cut. */
 int hr_connect_fail(struct hr_connect_error *e, enum hr_connect_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* Returns true if a whole frame is at the front. */
+bool hr_connect_has(struct hr_span rest);
 /* Takes the next frame off the front of a whole body. `packed`: frames may be compressed. Returns
  * 0, or -1 with *e. */
 int hr_connect_take(struct hr_span *rest, bool packed, unsigned *flags, struct hr_span *data,

@@ -10,13 +10,29 @@
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
+#include <event2/event.h>
 #include <event2/http.h>
 
 #include "base/fd.h"
 #include "base/loop.h"
+#include "http/answer.h"
 
 #define HEADERS_MAX (256u << 10)
 #define TIMEOUT_S (7 * 86400) /* seconds; nginx has the shorter timeout */
+#define PIECE 16384
+#define PIECES_MAX (4 * PIECE)
+
+/* A body that still arrives. libevent reads no body of a TRACE and leaves the bytes
+ * after its head alone until it is answered. */
+struct body {
+	const char *method;
+	struct hr_http_request none;
+	struct hr_http_answer piece;
+	struct hr_http_reader reader;
+	bool cut;
+	hr_serve_event_fn *arrived;
+	void *arg;
+};
 
 struct hr_serve_request {
 	LIST_ENTRY(hr_serve_request) entry;
@@ -24,6 +40,7 @@ struct hr_serve_request {
 	struct evhttp_connection *connection;
 	hr_serve_event_fn *drained, *left;
 	void *arg;
+	struct body *body; /* NULL: the whole body is there */
 };
 
 struct hr_serve {
@@ -37,6 +54,11 @@ static void
 request_free(struct hr_serve_request *q)
 {
 	LIST_REMOVE(q, entry);
+	if (q->body != NULL) {
+		hr_http_reader_done(&q->body->reader);
+		hr_buf_done(&q->body->piece.body);
+		free(q->body);
+	}
 	free(q);
 }
 
@@ -53,6 +75,8 @@ hr_serve_method(const struct hr_serve_request *q)
 	    {EVHTTP_REQ_PATCH, "PATCH"}};
 	size_t i;
 
+	if (q->req != NULL && q->body != NULL)
+		return q->body->method;
 	for (i = 0; q->req != NULL && i < sizeof(names) / sizeof(*names); i++)
 		if (names[i].type == evhttp_request_get_command(q->req))
 			return names[i].name;
@@ -94,6 +118,91 @@ hr_serve_body(const struct hr_serve_request *q)
 	const unsigned char *p = len > 0 ? evbuffer_pullup(in, -1) : NULL;
 
 	return (struct hr_span){(const char *)p, p != NULL ? len : 0};
+}
+
+static struct bufferevent *
+socket_of(const struct hr_serve_request *q)
+{
+	return q->req != NULL ? evhttp_connection_get_bufferevent(q->connection) : NULL;
+}
+
+/* Prepares for a body that still arrives, if nginx announces one. */
+static int
+body_open(struct hr_serve_request *q)
+{
+	const char *method = hr_serve_header(q, "X-HTTP-Method-Override"), *text;
+	struct body *b;
+
+	if (method == NULL || evhttp_request_get_command(q->req) != EVHTTP_REQ_TRACE)
+		return 0;
+	b = q->body = calloc(1, sizeof(*b));
+	if (b == NULL)
+		return -1;
+	b->method = method;
+	hr_buf_init(&b->piece.body, PIECE);
+	hr_http_reader_init(&b->reader, &b->none, &b->piece);
+	text = hr_serve_header(q, "Content-Length");
+	b->reader.left = text != NULL ? strtoull(text, NULL, 10) : 0;
+	b->reader.part = b->reader.left > 0 ? HR_HTTP_LENGTH : HR_HTTP_DONE;
+	if (hr_serve_header(q, "Transfer-Encoding") != NULL)
+		b->reader.part = HR_HTTP_CHUNK;
+	/* libevent would take the rest of an early answer's body for a request */
+	hr_serve_set(q, "Connection", "close");
+	return 0;
+}
+
+int
+hr_serve_take(struct hr_serve_request *q, struct hr_span *ret)
+{
+	struct body *b = q->body;
+	struct hr_buf *bytes = &b->piece.body;
+	struct bufferevent *be = socket_of(q);
+	char piece[PIECE];
+	int n;
+
+	hr_buf_reset(bytes);
+	*ret = (struct hr_span){NULL, 0};
+	while (be != NULL && b->reader.part != HR_HTTP_DONE && bytes->len == 0 &&
+	       (n = evbuffer_remove(bufferevent_get_input(be), piece, sizeof(piece))) > 0)
+		if (hr_http_reader_feed(&b->reader, piece, (size_t)n, NULL) != 0)
+			return -1;
+	*ret = hr_span_of_buf(bytes);
+	if (ret->len == 0 && b->reader.part == HR_HTTP_DONE)
+		return 0;
+	return ret->len > 0 || (be != NULL && !b->cut) ? 1 : -1;
+}
+
+static void
+on_arrived(struct bufferevent *be, void *arg)
+{
+	const struct hr_serve_request *q = arg;
+
+	(void)be;
+	q->body->arrived(q->body->arg);
+}
+
+static void
+on_cut(struct bufferevent *be, short what, void *arg)
+{
+	struct hr_serve_request *q = arg;
+
+	(void)what;
+	q->body->cut = true;
+	on_arrived(be, q);
+}
+
+void
+hr_serve_read(struct hr_serve_request *q, hr_serve_event_fn *arrived, void *arg)
+{
+	struct bufferevent *be = socket_of(q);
+
+	if (q->body == NULL || be == NULL)
+		return;
+	q->body->arrived = arrived;
+	q->body->arg = arg;
+	bufferevent_setwatermark(be, EV_READ, 0, PIECES_MAX);
+	bufferevent_setcb(be, on_arrived, NULL, on_cut, q);
+	(void)bufferevent_enable(be, EV_READ);
 }
 
 /* ---- the answer ---- */
@@ -170,8 +279,7 @@ hr_serve_send(struct hr_serve_request *q, const void *p, size_t len)
 size_t
 hr_serve_pending(const struct hr_serve_request *q)
 {
-	struct bufferevent *be =
-	    q->req != NULL ? evhttp_connection_get_bufferevent(q->connection) : NULL;
+	struct bufferevent *be = socket_of(q);
 
 	return be != NULL ? evbuffer_get_length(bufferevent_get_output(be)) : 0;
 }
@@ -238,7 +346,10 @@ on_request(struct evhttp_request *req, void *arg)
 	q->connection = evhttp_request_get_connection(req);
 	LIST_INSERT_HEAD(&s->requests, q, entry);
 	evhttp_connection_set_closecb(q->connection, on_closed, s);
-	s->fn(s->arg, q);
+	if (body_open(q) == 0)
+		s->fn(s->arg, q);
+	else
+		hr_serve_answer(q, 503, NULL, NULL, 0);
 }
 
 struct hr_serve *
@@ -265,10 +376,9 @@ hr_serve_open(struct hr_loop *loop, int listener, size_t body_max, hr_serve_fn *
 	evhttp_set_max_headers_size(s->http, HEADERS_MAX);
 	evhttp_set_timeout(s->http, TIMEOUT_S);
 	evhttp_set_default_content_type(s->http, NULL);
-	evhttp_set_allowed_methods(s->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |
-						EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
-						EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH);
-	evhttp_set_default_content_type(s->http, NULL);
+	evhttp_set_allowed_methods(s->http,
+	    EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT |
+		EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH | EVHTTP_REQ_TRACE);
 	evhttp_set_gencb(s->http, on_request, s);
 	if (evhttp_accept_socket(s->http, listener) != 0) {
 		(void)hr_err_set(err, HR_E_SYS, "the socket for HTTP cannot be used");

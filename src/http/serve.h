@@ -1,5 +1,6 @@
-/* hr_serve: an HTTP server in a plugin, over libevent's: requests with whole bodies, answers and
- * streams. nginx is its only client. All calls and callbacks are in the loop's thread. */
+/* hr_serve: an HTTP server in a plugin, over libevent's: requests with whole bodies or with bodies
+ * that still arrive, answers and streams. nginx is its only client. All calls and callbacks are in
+ * the loop's thread. */
 #ifndef HR_HTTP_SERVE_H
 #define HR_HTTP_SERVE_H
 
@@ -20,7 +21,8 @@ typedef void hr_serve_event_fn(void *arg);
 
 /* Serves the connections of a listening socket, which stays the caller's and becomes non-blocking.
  * `fn` gets each request once its body is complete; a body above `body_max` bytes is refused
- * before. Returns NULL with *err set. */
+ * before. nginx sends requests of paths with "stream_body" (handrail-plugin(5)) by TRACE: `fn` gets
+ * these before their bodies. Returns NULL with *err set. */
 struct hr_serve *hr_serve_open(struct hr_loop *loop, int listener, size_t body_max, hr_serve_fn *fn,
     void *arg, struct hr_err *err);
 /* Closes all connections, without callbacks. Unfinished requests must still be ended, before or
@@ -38,6 +40,13 @@ const char *hr_serve_query(const struct hr_serve_request *q);
 /* Returns a header's value; NULL: the header is missing. */
 const char *hr_serve_header(const struct hr_serve_request *q, const char *name);
 struct hr_span hr_serve_body(const struct hr_serve_request *q);
+
+/* Takes the next bytes of a body that still arrives; they are valid until the next call. At most 64
+ * KiB wait here, then the client waits. Returns 1 with *ret, empty if nothing has arrived; 0 at the
+ * end; or -1 if the body is malformed or was cut. */
+int hr_serve_take(struct hr_serve_request *q, struct hr_span *ret);
+/* Sets the callback of a request that is not answered at once: there may be something to take. */
+void hr_serve_read(struct hr_serve_request *q, hr_serve_event_fn *arrived, void *arg);
 
 /* ---- the answer ---- */
 

@@ -113,7 +113,7 @@ handrail_mcp_LDADD = libmcp.la
 
 # the HTTP server of plugins, also where src/http is not built
 noinst_LTLIBRARIES += libserve.la
-libserve_la_SOURCES = src/http/serve.c src/http/serve.h
+libserve_la_SOURCES = src/http/answer.c src/http/answer.h src/http/request.h src/http/serve.c src/http/serve.h
 libserve_la_CFLAGS = $(AM_CFLAGS) $(EVHTTP_CFLAGS)
 libserve_la_LIBADD = libloop.la $(EVHTTP_LIBS)
 

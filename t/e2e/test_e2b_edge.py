@@ -210,6 +210,32 @@ class Open:
             return True
 
 
+def framed(**message):
+    text = json.dumps(message).encode()
+    frame = struct.pack(">BI", 0, len(text)) + text
+    return b"%x\r\n%s\r\n" % (len(frame), frame)
+
+
+def inputs(f):
+    """The messages of StreamInput reach the process as they are sent."""
+    o = f.create()
+    one = Open(f, o, "exec cat")
+    sock = socket.create_connection(("127.0.0.1", f.port), PATIENCE)
+    sock.sendall(("POST /process.Process/StreamInput HTTP/1.1\r\nHost: a\r\nE2b-Sandbox-Id: %s\r\n"
+                  "E2b-Sandbox-Port: 49983\r\nX-Access-Token: %s\r\nContent-Type: application/connect+json\r\n"
+                  "Transfer-Encoding: chunked\r\n\r\n" % (o["sandboxID"], o["envdAccessToken"])).encode() +
+                 framed(start={"process": {"pid": one.pid()}}))
+    for text in (b"first", b"second"):
+        text = base64.b64encode(text)
+        sock.sendall(framed(data={"input": {"stdin": text.decode()}}))
+        one.until(text)
+    sock.sendall(b"0\r\n\r\n")
+    got = b"".join(iter(lambda: sock.recv(65536), b""))
+    equal((got.split()[1], got.count(b"{}")), (b"200", 2), got)
+    for s in (sock, one.sock):
+        s.close()
+
+
 def resets(f):
     """Streams of a killed sandbox end by a reset, when the sandbox is not found already; others continue."""
     o, p = f.create(), f.create()
@@ -313,7 +339,7 @@ def each(case):
     return one
 
 
-CASES = [each(c) for c in (refusals, signatures, programs, signals, resets, killed_nginx, killed_keeper,
+CASES = [each(c) for c in (refusals, signatures, programs, signals, inputs, resets, killed_nginx, killed_keeper,
                            named)]
 
 if __name__ == "__main__":

@@ -293,6 +293,12 @@ def direct(s):
     return c
 
 
+def sanitized(s):
+    """Whether the server has a sanitizer, whose shadow is memory, too."""
+    with open("/proc/%d/maps" % server_of(s)[0]) as f:
+        return "libasan" in f.read()
+
+
 def a_thousand_streams():
     with sandbox() as s:
         Stream(s, "Start", bash("true")).rest()
@@ -304,9 +310,7 @@ def a_thousand_streams():
             streams.append(Stream(s, "Connect", {"process": {"pid": pid}}, c=c))
             equal(streams[-1].pid(), pid)
         used = memory(s)
-        with open("/proc/%d/maps" % server_of(s)[0]) as f:
-            most = MEMORY_MAX * (2 if "libasan" in f.read() else 1)  # its shadow is memory, too
-        equal(used < most, True, "%d bytes" % used)
+        equal(used < MEMORY_MAX * (2 if sanitized(s) else 1), True, "%d bytes" % used)
         equal(unary(s, "SendSignal", process={"pid": pid}, signal=15), (200, {}))
         for o in streams:
             equal(o.rest()[1]["status"], "signal: terminated")
@@ -327,14 +331,14 @@ def hostile_bodies():
         for head in (b"\0\xff\xff\xff\xff", b"\0", b"\3\0\0\0\0", b"\1\0\0\0\2{}"):
             a = s.request("POST", END + "Start", head, stream)
             equal((a.status, "error" in json.loads(frames(a.body)[-1][1])), (200, True), head)
-        # little data may become much: the messages of a call are bounded together
-        bomb = gzip.compress(b'{"keepalive":{}}' + b" " * (16 << 20))
-        for count in (1, 3):
-            a = s.request("POST", END + "StreamInput", (struct.pack(">BI", 1, len(bomb)) + bomb) * count,
+        # little data may become much
+        for size in (16 << 20, 48 << 20):
+            bomb = gzip.compress(b'{"keepalive":{}}' + b" " * size)
+            a = s.request("POST", END + "StreamInput", struct.pack(">BI", 1, len(bomb)) + bomb,
                           dict(stream, **{"Connect-Content-Encoding": "gzip"}))
             flags, text = frames(a.body)[-1]
             text = gzip.decompress(text) if flags & 1 else text
-            equal((a.status, b"decompress" in text), (200, count > 1), text)
+            equal((a.status, b"decompress" in text), (200, size > 32 << 20), text)
         with contextlib.suppress(OSError):
             equal(s.request("POST", END + "List", big, plain).status in (413, 503), True)
         for kind in ("application/proto", "application/grpc", "application/grpc-web+proto", "text/plain"):
@@ -354,6 +358,131 @@ def signals_and_groups():
         equal(other.rest(), (b"lives\n", OK))
 
 
+class Sender:
+    """A StreamInput: the messages arrive as they are sent."""
+
+    def __init__(self, s, length=None, **headers):
+        self.c, self.chunked = s.connection(PATIENCE), length is None
+        self.c.putrequest("POST", END + "StreamInput")
+        framing = "Transfer-Encoding" if self.chunked else "Content-Length"
+        headers = dict(SECRET, **{"Content-Type": "application/connect+json", framing: length or "chunked"}, **headers)
+        for name, value in headers.items():
+            self.c.putheader(name, value)
+        self.c.endheaders()
+
+    def raw(self, data):
+        self.c.send(b"%x\r\n%s\r\n" % (len(data), data) if self.chunked else data)
+
+    def send(self, **message):
+        self.raw(framed(message))
+
+    def stdin(self, text, **more):
+        self.send(data={"input": {"stdin": base64.b64encode(text).decode()}}, **more)
+
+    def end(self, cut=False):
+        """Status, messages; of a cut body nothing."""
+        if cut:
+            self.c.sock.shutdown(socket.SHUT_RDWR)
+            return self.c.close()
+        if self.chunked:
+            self.c.send(b"0\r\n\r\n")
+        return self.answer()
+
+    def answer(self):
+        r = self.c.getresponse()
+        found = [json.loads(text) for _, text in frames(r.read())]
+        self.c.close()
+        return r.status, found
+
+
+def framed(message):
+    body = json.dumps(message).encode()
+    return struct.pack(">BI", 0, len(body)) + body
+
+
+def until(stream, text):
+    """Reads the output until it is this one."""
+    out = b""
+    while out != text:
+        out += base64.b64decode(stream.next()["data"]["stdout"])
+        equal(text.startswith(out), True, out[-100:])
+
+
+def input_as_it_arrives():
+    with sandbox() as s:
+        cat = Stream(s, "Start", dict(bash("exec cat"), stdin=True, tag="cat"))
+        pid = cat.pid()
+        one = Sender(s)
+        one.send(start={"process": {"tag": "cat"}})
+        for n in range(3):
+            one.stdin(b"line %d\n" % n)
+            until(cat, b"line %d\n" % n)
+        # another one waits for nobody, and a message may arrive in pieces
+        whole = framed({"start": {"process": {"pid": pid}}}) + framed({"data": {"input": {"stdin": "cGllY2U="}}})
+        two = Sender(s, str(len(whole)))
+        for n in range(0, len(whole), 7):
+            two.raw(whole[n:n + 7])
+        until(cat, b"piece")
+        equal(two.end(), (200, [{}, {}]))
+        one.send(keepalive={})
+        one.stdin(b"last")
+        until(cat, b"last")
+        equal(one.end(), (200, [{}, {}]))
+        # a cut body: the messages before the cut count
+        three = Sender(s)
+        whole = framed({"start": {"process": {"pid": pid}}}) + framed({"data": {"input": {"stdin": "Y3V0"}}})
+        three.raw(whole + b"\0\0")
+        until(cat, b"cut")
+        three.end(cut=True)
+        # messages that are wrong end the call, not the process
+        for bad, code in (({"data": {"input": {"stdin": "YQ=="}}}, "failed_precondition"),
+                          ({"start": {"process": {"pid": 1}}}, "not_found"), ({"start": 5}, "invalid_argument")):
+            four = Sender(s)
+            four.send(**bad)
+            status, found = four.answer()
+            equal((status, found[-1]["error"]["code"]), (200, code), bad)
+        equal(unary(s, "SendInput", process={"pid": pid}, input={"stdin": "YQ=="}), (200, {}))
+        until(cat, b"a")
+        equal(s.request("GET", END + "StreamInput", None, SECRET).status, 405)
+        # the end of the process ends a body that has none
+        five = Sender(s)
+        five.send(start={"process": {"pid": pid}})
+        five.stdin(b"b")
+        until(cat, b"b")
+        equal(unary(s, "CloseStdin", process={"pid": pid}), (200, {}))
+        equal(cat.rest(), (b"", OK))
+        equal(five.answer(), (200, [{}, {}]))
+
+
+def much_input():
+    """A process that reads nothing holds its sender back, not the others, in little memory."""
+    with sandbox() as s:
+        idle = Stream(s, "Start", dict(bash("read go; exec sha1sum"), stdin=True))
+        pid = idle.pid()
+        one, piece, sent = Sender(s), b"x" * 60000, 0
+        one.send(start={"process": {"pid": pid}})
+        one.stdin(b"go\n")
+        stop = Stream(s, "Start", bash("exec sleep 1000"))
+        equal(unary(s, "SendSignal", process={"pid": pid}, signal=9)[0], 200)
+        equal(idle.rest()[1], KILLED)
+        equal(one.answer(), (200, [{}, {}]))
+        held = Stream(s, "Start", dict(bash("exec sleep 1000"), stdin=True))
+        two = Sender(s)
+        two.send(start={"process": {"pid": held.pid()}})
+        two.c.sock.settimeout(1)
+        with contextlib.suppress(socket.timeout):
+            while sent < 100 << 20:
+                two.stdin(piece)
+                sent += len(piece)
+        equal(sent < 20 << 20, True, "%d bytes were taken" % sent)
+        equal(Stream(s, "Start", bash("echo alive")).rest()[0], b"alive\n")
+        used = memory(s)
+        equal(used < MEMORY_MAX * (2 if sanitized(s) else 1), True, "%d bytes" % used)
+        two.end(cut=True)
+        for o in (stop, held):
+            o.close()
+
+
 def a_client_that_leaves_ends_nothing():
     with sandbox() as s:
         one = Stream(s, "Start", bash("read x; echo more; exit 6", stdin=True))
@@ -370,4 +499,5 @@ if __name__ == "__main__":
     sys.exit(run_tests([
         recordings, a_killed_server_ends_nothing, output_while_there_is_no_server, a_killed_keeper_ends_its_processes,
         an_upgrade_ends_nothing, a_killed_handraild_ends_nothing, deadlines, tags, many_readers, a_slow_reader,
-        a_thousand_streams, hostile_bodies, signals_and_groups, a_client_that_leaves_ends_nothing]))
+        a_thousand_streams, hostile_bodies, input_as_it_arrives, much_input, signals_and_groups,
+        a_client_that_leaves_ends_nothing]))

@@ -28,7 +28,8 @@ START_TEST(a_whole_one)
 		  " \"pass_env\": [\"TERM\", \"OH_*\"], \"openhands_v1\": true, \"actions\": "
 		  "[\"do-it\"], \"implied\": true,"
 		  " \"http\": [{\"prefix\": \"/x/\"}, {\"prefix\": \"/y.z\", \"auth\": \"none\"},"
-		  " {\"body_max\": 9, \"prefix\": \"/b\", \"auth\": \"bearer\"}]}"),
+		  " {\"body_max\": 9, \"prefix\": \"/b\", \"auth\": \"bearer\", \"stream_body\": "
+		  "true}]}"),
 	    0);
 	ck_assert_str_eq(m.name, "x");
 	ck_assert_str_eq(m.version, "2");
@@ -54,6 +55,7 @@ START_TEST(a_whole_one)
 	ck_assert_int_eq(m.http[2].auth, HR_MANIFEST_BEARER);
 	ck_assert_int_eq(m.http[1].body_max, 0);
 	ck_assert_int_eq(m.http[2].body_max, 9);
+	ck_assert(m.http[2].stream_body && !m.http[1].stream_body);
 	hr_manifest_done(&m);
 }
 END_TEST
@@ -113,6 +115,8 @@ static const struct {
     {X "\"http\": [{\"prefix\": \"/a\", \"port\": 1}]}", "port: must be a string"},
     {X "\"http\": [{\"prefix\": \"/a\", \"strip\": 1}]}", "strip: must be true or false"},
     {X "\"http\": [{\"prefix\": \"/a\", \"strip\": true}]}", "strip: \"/a\" has nothing below it"},
+    {X "\"http\": [{\"prefix\": \"/a\", \"stream_body\": 1}]}",
+	"stream_body: must be true or false"},
     {X "\"http\": [{\"prefix\": \"/a\", \"body_max\": 0}]}",
 	"body_max: must be an integer from 1 to 1099511627776"},
     {X "\"http\": [{\"prefix\": \"/a\", \"body_max\": \"1\"}]}",

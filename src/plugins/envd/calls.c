@@ -208,7 +208,7 @@ on_drained(void *arg)
 static struct follower *
 follow(struct envd_call *c, struct hr_connect_error *e)
 {
-	static const struct envd_events events = {on_drained, on_over};
+	static const struct envd_events events = {.drained = on_drained, .over = on_over};
 	struct follower *f = calloc(1, sizeof(*f));
 
 	if (f == NULL) {

@@ -12,9 +12,12 @@
 struct delivery {
 	struct envd_input in;
 	struct envd_call *c;
+	struct envd_process *process; /* the process that a stream has named; NULL: none so far */
 	struct hr_buf bytes;
 	pid_t pid;
 	bool pty;
+	bool writes, runs; /* bytes of a stream are being written; stream_run() is on the stack */
+	int sys;           /* the errno of a failed write of a stream */
 };
 
 static void
@@ -28,20 +31,25 @@ delivery_end(struct delivery *d, const struct hr_connect_error *e)
 	free(d);
 }
 
+static int
+fail_write(const struct delivery *d, int sys, struct hr_connect_error *e)
+{
+	const char *where = d->pty ? "tty" : "stdin";
+	HR_BUF(why, 256);
+
+	hr_e2b_entry_errno(&why, sys);
+	return hr_connect_fail(e, HR_CONNECT_INTERNAL,
+	    "error writing to %s: error writing to %s of process '%ld': write %s: %s", where, where,
+	    (long)d->pid, d->pty ? "/dev/ptmx" : "|1", hr_buf_str(&why));
+}
+
 static void
 on_delivered(struct envd_input *in, int sys)
 {
 	struct delivery *d = (struct delivery *)(void *)in;
-	const char *where = d->pty ? "tty" : "stdin";
 	struct hr_connect_error e;
-	HR_BUF(why, 256);
 
-	hr_e2b_entry_errno(&why, sys);
-	if (sys != 0)
-		(void)hr_connect_fail(&e, HR_CONNECT_INTERNAL,
-		    "error writing to %s: error writing to %s of process '%ld': write %s: %s",
-		    where, where, (long)d->pid, d->pty ? "/dev/ptmx" : "|1", hr_buf_str(&why));
-	delivery_end(d, sys != 0 ? &e : NULL);
+	delivery_end(d, sys != 0 && fail_write(d, sys, &e) != 0 ? &e : NULL);
 }
 
 /* Handles a client that leaves: it takes back the bytes that were not written yet. */
@@ -105,18 +113,16 @@ delivery_new(struct envd_call *c)
 static void
 deliver(struct delivery *d, struct envd_process *p)
 {
-	static const struct envd_events events = {NULL, on_sender_over};
-
 	d->pid = envd_process_pid(p);
 	d->in.p = hr_buf_str(&d->bytes);
 	d->in.len = d->bytes.len;
-	envd_call_wait(d->c, &events, d);
 	envd_process_write(p, &d->in);
 }
 
 void
 envd_call_input(struct envd_call *c)
 {
+	static const struct envd_events events = {.over = on_sender_over};
 	struct hr_connect_error e;
 	struct envd_process *p = envd_select(c->envd, c->in, false, &e);
 	struct delivery *d;
@@ -128,40 +134,111 @@ envd_call_input(struct envd_call *c)
 	d = delivery_new(c);
 	if (d == NULL)
 		return;
-	if (add_input(d, p, hr_json_at(c->in, "input"), &e) != 0)
+	if (add_input(d, p, hr_json_at(c->in, "input"), &e) != 0) {
 		delivery_end(d, &e);
-	else
-		deliver(d, p);
+		return;
+	}
+	envd_call_wait(c, &events, d);
+	deliver(d, p);
+}
+
+/* ---- StreamInput ---- */
+
+static int
+take_message(struct delivery *d, struct json_object *m, struct hr_connect_error *e)
+{
+	struct json_object *start = hr_json_at(m, "start"), *data = hr_json_at(m, "data");
+
+	if (start != NULL) {
+		d->process = envd_select(d->c->envd, start, false, e);
+		return d->process != NULL ? 0 : -1;
+	}
+	if (data == NULL)
+		return 0;
+	if (d->process == NULL)
+		return hr_connect_fail(
+		    e, HR_CONNECT_FAILED_PRECONDITION, "the first message must be \"start\"");
+	return add_input(d, d->process, hr_json_at(data, "input"), e);
+}
+
+/* Reads messages until one has bytes for the process. Returns 1, without bytes if none has arrived;
+ * 0 at the end; or -1 with *e. */
+static int
+take_messages(struct delivery *d, struct hr_connect_error *e)
+{
+	struct json_object *m;
+	int r;
+
+	hr_buf_reset(&d->bytes);
+	while (d->bytes.len == 0) {
+		r = envd_call_read(d->c, &m, e);
+		if (r <= 0 || m == NULL)
+			return r;
+		r = take_message(d, m, e);
+		json_object_put(m);
+		if (r != 0)
+			return -1;
+	}
+	return 1;
+}
+
+/* Writes messages as they arrive, one after the other. */
+static void
+stream_run(struct delivery *d)
+{
+	struct hr_connect_error e;
+	int r = 1;
+
+	envd_input_cancel(&d->in);
+	d->runs = true;
+	while (r > 0 && !d->writes) {
+		r = d->sys != 0 ? fail_write(d, d->sys, &e) : take_messages(d, &e);
+		if (r <= 0 || d->bytes.len == 0)
+			break;
+		d->writes = true;
+		deliver(d, d->process);
+	}
+	d->runs = false;
+	if (r <= 0)
+		delivery_end(d, r < 0 ? &e : NULL);
+	else if (!d->writes && d->process != NULL)
+		envd_process_await(d->process, &d->in);
+}
+
+static void
+on_arrived(void *arg)
+{
+	struct delivery *d = arg;
+
+	if (!d->writes)
+		stream_run(d);
+}
+
+/* Handles the end of a write, or of the process while the call waits for a message. */
+static void
+on_written(struct envd_input *in, int sys)
+{
+	struct delivery *d = (struct delivery *)(void *)in;
+
+	if (!d->writes) {
+		delivery_end(d, NULL);
+		return;
+	}
+	d->writes = false;
+	d->sys = sys;
+	if (!d->runs)
+		stream_run(d);
 }
 
 void
 envd_call_stream(struct envd_call *c)
 {
+	static const struct envd_events events = {.over = on_sender_over, .arrived = on_arrived};
 	struct delivery *d = delivery_new(c);
-	struct envd_process *p = NULL;
-	struct hr_connect_error e;
-	struct json_object *m;
-	size_t i, n = hr_json_count(c->in);
-	int r = 0;
 
 	if (d == NULL)
 		return;
-	for (i = 0; r == 0 && i < n; i++) {
-		m = hr_json_entry(c->in, i);
-		if (hr_json_at(m, "start") != NULL) {
-			p = envd_select(c->envd, hr_json_at(m, "start"), false, &e);
-			r = p != NULL ? 0 : -1;
-		} else if (hr_json_at(m, "data") != NULL) {
-			r = p != NULL
-				? add_input(d, p, hr_json_at(hr_json_at(m, "data"), "input"), &e)
-				: hr_connect_fail(&e, HR_CONNECT_FAILED_PRECONDITION,
-				      "the first message must be \"start\"");
-		}
-	}
-	if (r != 0)
-		delivery_end(d, &e);
-	else if (p == NULL || d->bytes.len == 0)
-		delivery_end(d, NULL);
-	else
-		deliver(d, p);
+	d->in.done = on_written;
+	envd_call_wait(c, &events, d);
+	stream_run(d);
 }

@@ -68,6 +68,15 @@ remove_reader(struct envd_reader *r)
 	r->process = NULL;
 }
 
+/* Ends an input: removes it and reports sys, 0 or the errno of the write. */
+static void
+end_input(struct envd_input *in, int sys)
+{
+	TAILQ_REMOVE(&in->process->inputs, in, entry);
+	in->process = NULL;
+	in->done(in, sys);
+}
+
 void
 envd_process_free(struct envd_process *p)
 {
@@ -76,7 +85,7 @@ envd_process_free(struct envd_process *p)
 	int i;
 
 	while ((in = TAILQ_FIRST(&p->inputs)) != NULL)
-		envd_input_cancel(in);
+		end_input(in, EPIPE);
 	while ((r = TAILQ_FIRST(&p->readers)) != NULL)
 		remove_reader(r);
 	for (i = 0; i < 2; i++) {
@@ -126,15 +135,6 @@ envd_process_limit(struct envd_process *p, int64_t deadline_ms)
 }
 
 /* ---- the end ---- */
-
-/* Ends an input: removes it and reports sys, 0 or the errno of the write. */
-static void
-end_input(struct envd_input *in, int sys)
-{
-	TAILQ_REMOVE(&in->process->inputs, in, entry);
-	in->process = NULL;
-	in->done(in, sys);
-}
 
 static void
 close_in(struct envd_process *p)
@@ -406,6 +406,20 @@ envd_process_attach(struct envd_process *p, int fds[ENVD_FDS], struct hr_err *er
 
 static void write_in(void *arg);
 
+/* Returns the input whose bytes come next; NULL: none. */
+static struct envd_input *
+next_input(const struct envd_process *p)
+{
+	struct envd_input *in;
+
+	TAILQ_FOREACH(in, &p->inputs, entry)
+	{
+		if (!in->waits)
+			break;
+	}
+	return in;
+}
+
 static void
 write_in(void *arg)
 {
@@ -414,7 +428,7 @@ write_in(void *arg)
 	struct hr_err err = {0};
 	ssize_t n = 0;
 
-	while ((in = TAILQ_FIRST(&p->inputs)) != NULL && p->in >= 0) {
+	while ((in = next_input(p)) != NULL && p->in >= 0) {
 		if (in->len > 0)
 			n = write(p->in, in->p, in->len);
 		if (n < 0 && errno == EINTR)
@@ -452,9 +466,18 @@ void
 envd_process_write(struct envd_process *p, struct envd_input *in)
 {
 	in->process = p;
+	in->waits = false;
 	TAILQ_INSERT_TAIL(&p->inputs, in, entry);
-	if (TAILQ_FIRST(&p->inputs) == in)
+	if (next_input(p) == in)
 		write_in(p);
+}
+
+void
+envd_process_await(struct envd_process *p, struct envd_input *in)
+{
+	in->process = p;
+	in->waits = true;
+	TAILQ_INSERT_TAIL(&p->inputs, in, entry);
 }
 
 void
@@ -469,7 +492,7 @@ void
 envd_process_close_input(struct envd_process *p)
 {
 	p->closing = true;
-	if (TAILQ_EMPTY(&p->inputs))
+	if (next_input(p) == NULL)
 		close_in(p);
 }
 

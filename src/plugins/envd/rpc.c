@@ -14,7 +14,6 @@
 #include "base/loop.h"
 #include "e2b/gzip.h"
 #include "http/serve.h"
-#include "proto/json.h"
 
 #define PREFIX "/handrail/e2b"
 #define ANSWER_MAX (256u << 20)
@@ -35,6 +34,7 @@ call_free(struct envd_call *c)
 	hr_watch_free(c->deadline);
 	hr_watch_free(c->silence);
 	json_object_put(c->in);
+	hr_buf_done(&c->part);
 	hr_e2b_who_done(&c->who);
 	free(c);
 }
@@ -202,6 +202,7 @@ envd_call_wait(struct envd_call *c, const struct envd_events *events, void *arg)
 	c->events = events;
 	c->arg = arg;
 	hr_serve_watch(c->q, on_drained, on_left, c);
+	hr_serve_read(c->q, events->arrived, arg);
 	if (c->timeout_ms >= 0 && c->deadline == NULL) {
 		c->deadline = hr_loop_timer(loop, on_deadline, c, NULL);
 		if (c->deadline != NULL)
@@ -309,60 +310,79 @@ read_encoding(const struct envd_call *c, bool *ret, struct hr_connect_error *e)
 	    "unknown compression \"%.100s\": supported encodings are gzip", text);
 }
 
-/* Reads a message; *room is what compressed ones of this call may have in all. */
 static int
-read_one(struct envd_call *c, struct hr_span data, bool packed, size_t *room,
-    struct json_object **ret, struct hr_connect_error *e)
+read_one(const struct envd_call *c, struct hr_span data, bool packed, struct json_object **ret,
+    struct hr_connect_error *e)
 {
-	HR_BUF(plain, *room);
+	HR_BUF(plain, HR_CONNECT_FRAME_MAX);
 
 	if (packed && hr_gunzip(&plain, data) != 0)
 		return hr_connect_fail(
 		    e, HR_CONNECT_INVALID_ARGUMENT, "decompress: gzip: invalid data");
-	*room -= plain.len;
 	return hr_message_read(c->method->in, packed ? hr_span_of_buf(&plain) : data, ret, e);
 }
 
-/* Reads the messages of ENVD_INPUT. */
+/* Reads the message of the frame at the front. */
 static int
-read_all(struct envd_call *c, struct hr_span rest, bool packed, struct hr_connect_error *e)
+read_frame(const struct envd_call *c, struct hr_span *rest, struct json_object **ret,
+    struct hr_connect_error *e)
 {
 	struct hr_span data;
-	struct json_object *o;
-	size_t room = HR_CONNECT_FRAME_MAX;
 	unsigned flags;
 
-	c->in = json_object_new_array();
-	while (c->in != NULL && rest.len > 0) {
-		if (hr_connect_take(&rest, packed, &flags, &data, e) != 0 ||
-		    read_one(c, data, (flags & HR_CONNECT_COMPRESSED) != 0, &room, &o, e) != 0)
-			return -1;
-		if (hr_json_append(c->in, o, NULL) != 0)
-			return hr_connect_fail(e, HR_CONNECT_UNKNOWN, "out of memory");
+	if (hr_connect_take(rest, c->packed, &flags, &data, e) != 0)
+		return -1;
+	return read_one(c, data, (flags & HR_CONNECT_COMPRESSED) != 0, ret, e);
+}
+
+int
+envd_call_read(struct envd_call *c, struct json_object **ret, struct hr_connect_error *e)
+{
+	struct hr_span rest, more;
+	int r;
+
+	*ret = NULL;
+	for (;;) {
+		rest = (struct hr_span){hr_buf_str(&c->part) + c->used, c->part.len - c->used};
+		if (hr_connect_has(rest))
+			break;
+		hr_buf_drop_front(&c->part, c->used);
+		c->used = 0;
+		rest = hr_span_of_buf(&c->part);
+		r = hr_serve_take(c->q, &more);
+		if (r == 1 && more.len == 0)
+			return 1;
+		if (r == 0 && rest.len == 0)
+			return 0;
+		if (r <= 0)
+			break; /* the body ends within a frame */
+		hr_buf_add(&c->part, more.p, more.len);
+		if (hr_buf_check(&c->part, NULL) != 0)
+			return hr_connect_fail(
+			    e, HR_CONNECT_RESOURCE_EXHAUSTED, "the message is too long");
 	}
-	return c->in != NULL ? 0 : hr_connect_fail(e, HR_CONNECT_UNKNOWN, "out of memory");
+	if (read_frame(c, &rest, ret, e) != 0)
+		return -1;
+	c->used = c->part.len - rest.len;
+	return 1;
 }
 
 static int
 read_message(struct envd_call *c, struct hr_connect_error *e)
 {
-	struct hr_span rest = hr_serve_body(c->q), data;
-	size_t room = HR_CONNECT_FRAME_MAX;
-	unsigned flags;
-	bool packed;
+	struct hr_span rest = hr_serve_body(c->q);
 
-	if (read_encoding(c, &packed, e) != 0)
+	if (read_encoding(c, &c->packed, e) != 0)
 		return -1;
-	c->gzip = c->gzip || packed;
+	c->gzip = c->gzip || c->packed;
 	if (c->method->shape == ENVD_UNARY)
-		return read_one(c, rest, packed, &room, &c->in, e);
+		return read_one(c, rest, c->packed, &c->in, e);
 	if (c->method->shape == ENVD_INPUT)
-		return read_all(c, rest, packed, e);
+		return 0;
 	if (rest.len == 0)
 		return hr_connect_fail(
 		    e, HR_CONNECT_UNIMPLEMENTED, "unary request has zero messages");
-	if (hr_connect_take(&rest, packed, &flags, &data, e) != 0 ||
-	    read_one(c, data, (flags & HR_CONNECT_COMPRESSED) != 0, &room, &c->in, e) != 0)
+	if (read_frame(c, &rest, &c->in, e) != 0)
 		return -1;
 	if (rest.len > 0)
 		return hr_connect_fail(
@@ -384,6 +404,7 @@ perform(struct envd *envd, const struct envd_method *m, struct hr_serve_request 
 	c->method = m;
 	c->q = q;
 	c->gzip = accepts_gzip(c);
+	hr_buf_init(&c->part, HR_CONNECT_FRAME_MAX + (64u << 10));
 	if (find_user(c, &e) != 0 || read_headers(c, &e) != 0 || read_message(c, &e) != 0)
 		envd_call_end(c, &e);
 	else

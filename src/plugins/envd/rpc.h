@@ -33,7 +33,7 @@ struct envd {
 enum envd_shape {
 	ENVD_UNARY,
 	ENVD_STREAM, /* one message, many answers */
-	ENVD_INPUT,  /* many messages, one answer */
+	ENVD_INPUT,  /* many messages, which are read as they arrive, and one answer */
 };
 
 /* A procedure. Invariant of `fn`: sooner or later one of the functions that end a call ends it. */
@@ -52,16 +52,20 @@ extern const struct envd_method envd_watch_methods[];
 struct envd_events {
 	void (*drained)(void *arg); /* the client has taken everything */
 	void (*over)(void *arg);    /* the client has left or the deadline is over; ends the call */
+	void (*arrived)(void *arg); /* there may be a message of ENVD_INPUT */
 };
 
 struct envd_call {
 	struct envd *envd;
 	const struct envd_method *method;
 	struct hr_serve_request *q;
-	struct json_object *in; /* the message; of ENVD_INPUT a list of all */
+	struct json_object *in; /* the message; NULL for ENVD_INPUT */
+	struct hr_buf part;     /* bytes of ENVD_INPUT, from the last message on */
+	size_t used;            /* bytes of `part` that were read */
 	struct hr_e2b_who who;
 	int64_t timeout_ms; /* the client's limit; -1: none */
 	bool late;          /* the deadline is over */
+	bool packed;        /* messages may be compressed */
 	bool gzip;          /* the client takes compressed answers */
 	bool opened;
 	int64_t silence_ms;
@@ -79,6 +83,10 @@ void envd_call_answer(struct envd_call *c, struct hr_span json);
 void envd_call_end(struct envd_call *c, const struct hr_connect_error *e);
 /* Ends a stream without a last frame. */
 void envd_call_cut(struct envd_call *c);
+
+/* Reads the next message of ENVD_INPUT. Returns 1 with *ret, NULL if it has not arrived; 0 at the
+ * end; or -1 with *e. */
+int envd_call_read(struct envd_call *c, struct json_object **ret, struct hr_connect_error *e);
 
 /* Sends a message of a stream. */
 void envd_call_send(struct envd_call *c, struct hr_span json);

@@ -80,6 +80,7 @@ struct envd_input {
 	struct envd_process *process; /* NULL: it is done */
 	const char *p;                /* borrowed */
 	size_t len;
+	bool waits; /* the input has no bytes yet */
 	/* sys: 0, or the errno of a failed write; may be called from within envd_process_write() */
 	void (*done)(struct envd_input *i, int sys);
 };
@@ -88,6 +89,8 @@ struct envd_input {
 bool envd_process_takes_input(const struct envd_process *p);
 /* Writes after all earlier input. */
 void envd_process_write(struct envd_process *p, struct envd_input *i);
+/* Keeps an input without bytes, which is done when the process ends. */
+void envd_process_await(struct envd_process *p, struct envd_input *i);
 void envd_input_cancel(struct envd_input *i);
 /* Closes a pipe after all earlier input. */
 void envd_process_close_input(struct envd_process *p);

@@ -188,7 +188,7 @@ stream_drained(void *arg)
 static void
 watch_dir(struct envd_call *c)
 {
-	static const struct envd_events events = {stream_drained, stream_over};
+	static const struct envd_events events = {.drained = stream_drained, .over = stream_over};
 	struct kept *k = open_watcher(c, c);
 
 	if (k == NULL)

@@ -284,6 +284,9 @@ take_http_entry(struct hr_manifest_http *h, struct json_object *entry, struct hr
 		return -1;
 	if (json_object_object_get_ex(entry, "user", &v) && take_bool(&h->user, "user", v, err) < 0)
 		return -1;
+	if (json_object_object_get_ex(entry, "stream_body", &v) &&
+	    take_bool(&h->stream_body, "stream_body", v, err) < 0)
+		return -1;
 	if (json_object_object_get_ex(entry, "body_max", &v) &&
 	    take_integer(&h->body_max, "body_max", v, BODY_MAX, err) < 0)
 		return -1;

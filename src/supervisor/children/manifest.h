@@ -30,8 +30,9 @@ struct hr_manifest_http {
 	enum hr_manifest_auth auth;
 	/* loopback port on which the program listens; NULL: the program uses its socket */
 	char *port;
-	bool strip; /* remove the prefix, which the program learns from X-Forwarded-Prefix */
-	bool user;  /* pass the header Authorization if it names a user (Basic) */
+	bool strip;       /* remove the prefix, which the program learns from X-Forwarded-Prefix */
+	bool user;        /* pass the header Authorization if it names a user (Basic) */
+	bool stream_body; /* pass requests by TRACE, before their bodies */
 	/* bytes; 0: the server's limit alone. nginx refuses larger bodies: it would answer 503 if
 	 * the program did so while nginx still sends. */
 	long long body_max;

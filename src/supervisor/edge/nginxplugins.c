@@ -32,6 +32,9 @@ set_headers(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifes
 		hr_buf_addf(b,
 		    "\tproxy_set_header X-Forwarded-Prefix $http_x_forwarded_prefix%.*s;\n",
 		    (int)strlen(h->prefix) - 1, h->prefix);
+	if (h->stream_body)
+		hr_buf_adds(b, "\tproxy_set_header X-HTTP-Method-Override $request_method;\n"
+			       "\tproxy_method TRACE;\n\tclient_body_timeout 7d;\n");
 }
 
 static void
@@ -41,8 +44,8 @@ pass_to(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_ht
 	const char *rest = h->strip ? "/" : "";
 	int port;
 
-	if (h->strip || h->user || p->m.v1)
-		set_headers(b, p, h);
+	if (h->strip || h->user || h->stream_body)
+		set_headers(b, h);
 	if (h->port == NULL) {
 		hr_buf_addf(b, "\tproxy_pass http://unix:%s/plugin/%s.http:%s;\n", run_dir,
 		    p->m.name, rest);
