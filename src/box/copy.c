@@ -11,19 +11,15 @@
 #include <limits.h>
 #include <linux/fs.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/account.h"
 #include "base/buf.h"
 #include "base/clean.h"
 #include "base/dir.h"
@@ -31,7 +27,6 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/process/hierarchy.h"
-#include "base/process/spawn.h"
 #include "box/ids.h"
 
 #define PIECE (128u << 10)
@@ -85,27 +80,15 @@ copy_attributes(struct copying *c, int from, int to)
 	return 0;
 }
 
-/* Sets the owner and the group. One that the box does not have, as the group of a directory with
- * the set-group-ID bit, becomes the caller's. */
-static int
-give(int dir, const char *name, const struct stat *st)
-{
-	const int flags = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
-
-	return (fchownat(dir, name, st->st_uid, (gid_t)-1, flags) == 0 || errno == EINVAL) &&
-		       (fchownat(dir, name, (uid_t)-1, st->st_gid, flags) == 0 || errno == EINVAL)
-		   ? 0
-		   : -1;
-}
-
 static int
 copy_properties(struct copying *c, int from, int to, const struct stat *st)
 {
 	const struct timespec times[] = {st->st_atim, st->st_mtim};
 
 	/* a change of the owner takes away bits of the mode, and attributes */
-	return give(to, "", st) == 0 && copy_attributes(c, from, to) == 0 &&
-		       fchmod(to, st->st_mode & 07777) == 0 && futimens(to, times) == 0
+	return box_ids_give(to, "", st->st_uid, st->st_gid) == 0 &&
+		       copy_attributes(c, from, to) == 0 && fchmod(to, st->st_mode & 07777) == 0 &&
+		       futimens(to, times) == 0
 		   ? 0
 		   : -1;
 }
@@ -206,7 +189,7 @@ copy_other(
 	else
 		r = mknodat(to, name, st->st_mode, st->st_rdev) == 0 ? 1 : failed(name, err);
 	if (r > 0 &&
-	    (give(to, name, st) != 0 ||
+	    (box_ids_give(to, name, st->st_uid, st->st_gid) != 0 ||
 		(!S_ISLNK(st->st_mode) && fchmodat(to, name, st->st_mode & 07777, 0) != 0) ||
 		utimensat(to, name, times, AT_SYMLINK_NOFOLLOW) != 0))
 		r = failed(name, err);
@@ -328,16 +311,15 @@ copy_storage(int from, int to, const char *const *without, struct hr_err *err)
 	return hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&line), line.len, err);
 }
 
-/* ---- the accounts of the box ---- */
-
 struct order {
 	const char *from, *to; /* `to` NULL: remove `from` */
 	const char *const *without;
 };
 
 static int
-carry_out(const struct order *o, struct hr_err *err)
+carry_out(const void *arg, struct hr_err *err)
 {
+	const struct order *o = arg;
 	HR_CLOSE int from = -1;
 	HR_CLOSE int to = -1;
 	HR_FREE char *links = NULL;
@@ -354,71 +336,10 @@ carry_out(const struct order *o, struct hr_err *err)
 	return copy_storage(from, to, o->without, err) < 0 ? -1 : hr_path_remove(links, err);
 }
 
-/* Runs the child, which waits until its ids are mapped. */
-static void __attribute__((noreturn)) inside(const struct order *o, int sync)
-{
-	struct hr_err e = {0};
-	char go;
-	int r = -1;
-
-	if (unshare(CLONE_NEWUSER) != 0)
-		(void)hr_err_sys(&e, errno, "make a user namespace");
-	else if (hr_fd_write_full(sync, "u", 1, NULL) < 0 || hr_fd_read(sync, &go, 1) != 1)
-		_exit(1);
-	else if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0 ||
-		 prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
-		(void)hr_err_sys(&e, errno, "become root of the user namespace");
-	else
-		r = carry_out(o, &e);
-	(void)hr_fd_write_full(sync, e.msg, strlen(e.msg), NULL);
-	_exit(r == 0 ? 0 : 1);
-}
-
-static int
-with_ids(const struct order *o, struct hr_err *err)
-{
-	char text[sizeof(err->msg)];
-	struct box_ids ids;
-	int sync[2], status = -1;
-	ssize_t n = -1, have = 0;
-	pid_t pid;
-	int r;
-
-	if (hr_account_is_root())
-		return carry_out(o, err);
-	box_ids_find(&ids);
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sync) < 0)
-		return hr_err_sys(err, errno, "a socket pair");
-	pid = fork();
-	if (pid == 0) {
-		hr_fd_close(&sync[0]);
-		inside(o, sync[1]);
-	}
-	r = pid > 0 ? 0 : hr_err_sys(err, errno, "start a process");
-	hr_fd_close(&sync[1]);
-	/* any other first byte begins the reason why there is no namespace */
-	if (r == 0 && (have = hr_fd_read(sync[0], text, 1)) == 1 && text[0] == 'u') {
-		r = box_ids_map(&ids, pid, err) == 0 ? hr_fd_write_full(sync[0], "g", 1, err) : -1;
-		have = 0;
-	}
-	have = have > 0 ? have : 0;
-	if (r == 0)
-		n = hr_fd_read_full(sync[0], text + have, sizeof(text) - 1 - (size_t)have, NULL);
-	hr_fd_close(&sync[0]);
-	if (pid > 0 && hr_spawn_end(pid, &status) < 0)
-		status = -1;
-	if (r < 0 || status == 0)
-		return r;
-	have += n > 0 ? n : 0;
-	text[have] = '\0';
-	return hr_err_set(
-	    err, HR_E_SYS, "%s", have > 0 ? text : "the process that copied files was killed");
-}
-
 int
 box_copy_remove(const char *path, struct hr_err *err)
 {
-	return with_ids(&(struct order){.from = path}, err);
+	return box_ids_run(carry_out, &(struct order){.from = path}, err);
 }
 
 /* ---- the freezer ---- */
@@ -479,7 +400,7 @@ box_copy(const struct box_copy *c, struct hr_err *err)
 	r = c->group != NULL ? freeze(c->group, err) : 0;
 
 	if (r == 0)
-		r = with_ids(&o, err);
+		r = box_ids_run(carry_out, &o, err);
 	if (c->group != NULL)
 		thaw(c->group);
 	return r;

@@ -6,13 +6,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/account.h"
 #include "base/buf.h"
 #include "base/clean.h"
 #include "base/err.h"
@@ -136,4 +141,76 @@ box_ids_map(const struct box_ids *ids, pid_t pid, struct hr_err *err)
 		return -1;
 	(void)snprintf(text, sizeof(text), "0 %ld 1\n", (long)geteuid());
 	return put(pid, "uid_map", text, err);
+}
+
+/* Runs the child, which waits until its ids are mapped. */
+static void __attribute__((noreturn)) inside(box_ids_fn *fn, const void *arg, int sync)
+{
+	struct hr_err e = {0};
+	char go;
+	int r = -1;
+
+	if (unshare(CLONE_NEWUSER) != 0)
+		(void)hr_err_sys(&e, errno, "make a user namespace");
+	else if (hr_fd_write_full(sync, "u", 1, NULL) < 0 || hr_fd_read(sync, &go, 1) != 1)
+		_exit(1);
+	else if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0 ||
+		 prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+		(void)hr_err_sys(&e, errno, "become root of the user namespace");
+	else
+		r = fn(arg, &e);
+	(void)hr_fd_write_full(sync, e.msg, strlen(e.msg), NULL);
+	_exit(r == 0 ? 0 : 1);
+}
+
+int
+box_ids_run(box_ids_fn *fn, const void *arg, struct hr_err *err)
+{
+	char text[sizeof(err->msg)];
+	struct box_ids ids;
+	int sync[2], status = -1;
+	ssize_t n = -1, have = 0;
+	pid_t pid;
+	int r;
+
+	if (hr_account_is_root())
+		return fn(arg, err);
+	box_ids_find(&ids);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sync) < 0)
+		return hr_err_sys(err, errno, "a socket pair");
+	pid = fork();
+	if (pid == 0) {
+		hr_fd_close(&sync[0]);
+		inside(fn, arg, sync[1]);
+	}
+	r = pid > 0 ? 0 : hr_err_sys(err, errno, "start a process");
+	hr_fd_close(&sync[1]);
+	/* any other first byte begins the reason why there is no namespace */
+	if (r == 0 && (have = hr_fd_read(sync[0], text, 1)) == 1 && text[0] == 'u') {
+		r = box_ids_map(&ids, pid, err) == 0 ? hr_fd_write_full(sync[0], "g", 1, err) : -1;
+		have = 0;
+	}
+	have = have > 0 ? have : 0;
+	if (r == 0)
+		n = hr_fd_read_full(sync[0], text + have, sizeof(text) - 1 - (size_t)have, NULL);
+	hr_fd_close(&sync[0]);
+	if (pid > 0 && hr_spawn_end(pid, &status) < 0)
+		status = -1;
+	if (r < 0 || status == 0)
+		return r;
+	have += n > 0 ? n : 0;
+	text[have] = '\0';
+	return hr_err_set(
+	    err, HR_E_SYS, "%s", have > 0 ? text : "the process that copied files was killed");
+}
+
+int
+box_ids_give(int dir, const char *name, uid_t uid, gid_t gid)
+{
+	const int flags = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
+
+	return (fchownat(dir, name, uid, (gid_t)-1, flags) == 0 || errno == EINVAL) &&
+		       (fchownat(dir, name, (uid_t)-1, gid, flags) == 0 || errno == EINVAL)
+		   ? 0
+		   : -1;
 }

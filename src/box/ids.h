@@ -23,4 +23,14 @@ void box_ids_find(struct box_ids *ids);
  * and the ids from 1 on are subordinate ones, if there are any. Returns 0, or -1 with *err. */
 int box_ids_map(const struct box_ids *ids, pid_t pid, struct hr_err *err);
 
+/* Calls `fn` as the root of a box of this account: in this process for root, in a child in a user
+ * namespace for another account. Returns the result of `fn`. */
+typedef int box_ids_fn(const void *arg, struct hr_err *err);
+int box_ids_run(box_ids_fn *fn, const void *arg, struct hr_err *err);
+
+/* Sets the owner and the group of an entry of `dir`, or of `dir` itself for "". One that the box
+ * does not have, as the group of a directory with the set-group-ID bit, becomes the caller's.
+ * Returns 0, or -1 with errno. */
+int box_ids_give(int dir, const char *name, uid_t uid, gid_t gid);
+
 #endif

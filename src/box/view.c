@@ -29,7 +29,6 @@ int umount2(const char *target, int flags);
 #define BOX_MS_PRIVATE (1UL << 18)
 #define BOX_MNT_DETACH 2
 
-#define WHOLE "host" /* the layers of root's box with the host's programs */
 #define PLACES_MAX (BOX_MOUNTS_MAX + 64)
 #define TMPFS_RUN "67108864"   /* maximum bytes of /run */
 #define TMPFS_SHM "1073741824" /* maximum bytes of /dev/shm, counted as the box's memory */
@@ -62,6 +61,12 @@ static const struct seen host_system[] = {{"usr", false}, {"bin", false}, {"sbin
     {"lib", false}, {"lib32", false}, {"lib64", false}, {"libx32", false}, {"etc", true},
     {"var/lib/dpkg", false}, {"var/lib/apt", false}, {"var/cache/apt", false},
     {"var/cache/debconf", true}, {"var/cache/fontconfig", false}};
+
+const char *
+box_view_seen(size_t i)
+{
+	return i < sizeof(host_system) / sizeof(*host_system) ? host_system[i].path : NULL;
+}
 
 /* the directories that every box has */
 static const struct {
@@ -183,7 +188,7 @@ prepare_whole(const struct view *v, struct hr_err *err)
 
 	if (host < 0)
 		return hr_err_sys(err, errno, "open /");
-	if (layers_open(v, WHOLE, &l, err) < 0)
+	if (layers_open(v, BOX_VIEW_WHOLE, &l, err) < 0)
 		return -1;
 	for (i = 0; i < sizeof(host_system) / sizeof(*host_system); i++) {
 		const char *path = host_system[i].path;
@@ -217,7 +222,7 @@ whole_overlay(const struct view *v, int host, int *ret, struct hr_err *err)
 		return 0;
 	if (hr_fd_read(v->layers, &ready, 1) != 1)
 		return hr_err_set(err, HR_E_GONE, "the launcher has ended");
-	if (layers_open(v, WHOLE, &l, err) < 0)
+	if (layers_open(v, BOX_VIEW_WHOLE, &l, err) < 0)
 		return -1;
 	*ret = new_overlay(false, host, &l);
 	/* kernels before 6.15 copy only what is attached; this place goes with the host's root */
@@ -484,7 +489,7 @@ directory_root(struct view *v, struct hr_err *err)
 		    err, HR_E_INVAL, "the root %s is the host's: leave it out", v->s->root);
 	if (lower < 0)
 		return hr_err_sys(err, errno, "open the root directory %s", v->s->root);
-	if (add_overlay(v, lower, ".", "root", false, err) < 0)
+	if (add_overlay(v, lower, ".", BOX_VIEW_ROOT, false, err) < 0)
 		return -1;
 	return v->v[--v->n].fd;
 }

@@ -271,7 +271,7 @@ put_words(struct cli *c, struct hr_buf *b, int argc, char **argv)
 		/* a group that is a command as well takes names */
 		if (l.group != NULL && cli_command_of(NULL, l.group) != NULL)
 			return put_names(c, b, current);
-	} else if (l.cmd == &cli_snapshot_rm) {
+	} else if (l.cmd == &cli_snapshot_rm || (l.cmd == &cli_snapshot_export && l.args == 0)) {
 		return put_snapshots(c, b, current);
 	} else if (l.cmd->form == CLI_NAMES ||
 		   (l.args == 0 && (l.cmd->form == CLI_NAME || l.cmd->form == CLI_FIRST ||

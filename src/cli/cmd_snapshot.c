@@ -1,13 +1,19 @@
 /* Implements snapshot: copies of the files of boxes, from which "up --from" starts others. */
 #include "config.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <json-c/json_object.h>
 
 #include "base/buf.h"
+#include "base/fd.h"
+#include "base/path.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "host/box/snapshot.h"
@@ -98,3 +104,79 @@ remove_them(struct cli *c, const struct cli_args *a)
 const struct cli_command cli_snapshot_rm = {"snapshot rm", NULL, "TAG...",
     "Remove snapshots; boxes that were started from them stay.", NULL, 1, -1, CLI_PLAIN,
     remove_them, NULL};
+
+/* Opens a new file that has no name before it is whole, where the file system can do that. */
+static int
+open_output(const char *file, bool *ret_unnamed, struct hr_err *err)
+{
+	const char *leaf = hr_path_leaf(file);
+	HR_FREE char *dir = strndup(file, (size_t)(leaf - file));
+	int fd = -1;
+
+	if (dir == NULL)
+		return hr_err_nomem(err);
+	errno = EEXIST;
+	if (faccessat(AT_FDCWD, file, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+		fd = open(*dir != '\0' ? dir : ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	*ret_unnamed = fd >= 0;
+	if (fd < 0 && errno == EOPNOTSUPP)
+		fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	return fd >= 0 ? fd : hr_err_sys(err, errno, "create %s", file);
+}
+
+static int
+export_to(struct cli *c, const char *tag, const char *file, struct hr_err *err)
+{
+	bool unnamed;
+	HR_CLOSE int fd = open_output(file, &unnamed, err);
+	char path[32];
+	int r;
+
+	if (fd < 0)
+		return -1;
+	r = hr_box_snapshot_export(c->state_dir, tag, fd, err);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (r < 0 && !unnamed)
+		(void)unlink(file);
+	if (r == 0 && unnamed && linkat(AT_FDCWD, path, AT_FDCWD, file, AT_SYMLINK_FOLLOW) != 0)
+		r = hr_err_sys(err, errno, "create %s", file);
+	return r;
+}
+
+static int export(struct cli *c, const struct cli_args *a)
+{
+	const char *tag = a->argv[0], *file = a->argv[1];
+	struct hr_err err = {0};
+
+	if (strcmp(file, "-") == 0)
+		return hr_box_snapshot_export(c->state_dir, tag, STDOUT_FILENO, &err) == 0
+			   ? CLI_OK
+			   : cli_fail(&err);
+	return export_to(c, tag, file, &err) == 0 ? cli_done(c, "tag", tag, "file", file, NULL)
+						  : cli_fail(&err);
+}
+
+const struct cli_command cli_snapshot_export = {"snapshot export", NULL, "TAG FILE|-",
+    "Write a snapshot to a new file, as an image whose layer has the box's changes.", NULL, 2, 2,
+    CLI_PLAIN, export, NULL};
+
+static int
+import(struct cli *c, const struct cli_args *a)
+{
+	const bool from_stdin = strcmp(a->argv[0], "-") == 0;
+	HR_CLOSE int fd = from_stdin ? -1 : open(a->argv[0], O_RDONLY | O_CLOEXEC);
+	HR_FREE char *json = NULL;
+	struct hr_err err = {0};
+
+	if (!from_stdin && fd < 0) {
+		(void)hr_err_sys(&err, errno, "open %s", a->argv[0]);
+		return cli_fail(&err);
+	}
+	if (hr_box_snapshot_import(
+		c->state_dir, a->argv[1], from_stdin ? STDIN_FILENO : fd, &json, &err) < 0)
+		return cli_fail(&err);
+	return cli_out_line(c->json ? json : a->argv[1]);
+}
+
+const struct cli_command cli_snapshot_import = {"snapshot import", NULL, "FILE|- TAG",
+    "Make a snapshot of such a file; prints TAG.", NULL, 2, 2, CLI_PLAIN, import, NULL};

@@ -8,11 +8,11 @@ const struct cli_command *const cli_commands[] = {&cli_up, &cli_ps, &cli_inspect
     &cli_url, &cli_pool, &cli_run, &cli_exec, &cli_come_back, &cli_sh, &cli_py, &cli_mcp, &cli_ls,
     &cli_read, &cli_write, &cli_edit, &cli_put, &cli_get, &cli_cp, &cli_clone, &cli_setup,
     &cli_microagents, &cli_changes, &cli_diff, &cli_net_show, &cli_net_allow, &cli_net_deny,
-    &cli_net_log, &cli_net_test, &cli_snapshot, &cli_snapshot_ls, &cli_snapshot_rm, &cli_secret_set,
-    &cli_secret_list, &cli_secret_rm, &cli_build, &cli_image_ls, &cli_image_rm, &cli_preflight,
-    &cli_fleet_init, &cli_fleet_doctor, &cli_fleet_keys, &cli_fleet_ps, &cli_fleet_net,
-    &cli_fleet_pools, &cli_fleet_drain, &cli_doctor, &cli_backends, &cli_config, &cli_id,
-    &cli_completion, &cli_version};
+    &cli_net_log, &cli_net_test, &cli_snapshot, &cli_snapshot_export, &cli_snapshot_import,
+    &cli_snapshot_ls, &cli_snapshot_rm, &cli_secret_set, &cli_secret_list, &cli_secret_rm,
+    &cli_build, &cli_image_ls, &cli_image_rm, &cli_preflight, &cli_fleet_init, &cli_fleet_doctor,
+    &cli_fleet_keys, &cli_fleet_ps, &cli_fleet_net, &cli_fleet_pools, &cli_fleet_drain, &cli_doctor,
+    &cli_backends, &cli_config, &cli_id, &cli_completion, &cli_version};
 
 const size_t cli_commands_n = sizeof(cli_commands) / sizeof(*cli_commands);
 

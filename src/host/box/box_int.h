@@ -60,8 +60,9 @@ int hr_box_open_socket(struct hr_box *b, struct hr_err *err);
 /* Lets the launcher check the document o. Appends its output to *out. Returns 0, or -1 with the
  * launcher's reason in *err. */
 int hr_box_check(struct json_object *o, struct hr_buf *out, struct hr_err *err);
-/* Returns the path of the launcher, which the caller frees, or NULL with *err set if there is
- * none. */
+/* Returns the path of a program of boxes, or of the launcher. The caller frees it; NULL with *err
+ * set: there is none. */
+char *hr_box_program(const char *name, struct hr_err *err);
 char *hr_box_launcher(struct hr_err *err);
 
 /* Appends the document that describes the box. Needs b's name, dir, edge, key and ports. */

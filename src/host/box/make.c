@@ -133,19 +133,24 @@ make_directories(struct hr_box *b, struct hr_err *err)
 /* ---- the launcher ---- */
 
 char *
-hr_box_launcher(struct hr_err *err)
+hr_box_program(const char *name, struct hr_err *err)
 {
-	char *path = hr_module_path(LAUNCHER, err);
+	char *path = hr_module_path(name, err);
 
 	if (path != NULL && access(path, X_OK) != 0) {
 		(void)hr_err_set(err, HR_E_RUNTIME,
-		    "a box needs " LAUNCHER "(8), and %s cannot be executed; Debian: apt-get "
-		    "install handrail",
-		    path);
+		    "a box needs %s, and %s cannot be executed; Debian: apt-get install handrail",
+		    name, path);
 		free(path);
 		return NULL;
 	}
 	return path;
+}
+
+char *
+hr_box_launcher(struct hr_err *err)
+{
+	return hr_box_program(LAUNCHER, err);
 }
 
 /* Sets *err to the last line that the launcher has printed. */

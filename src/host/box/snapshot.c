@@ -31,6 +31,8 @@
 #define STORE "snapshots"
 #define STORAGE "storage"
 #define RECORD "snapshot.json"
+#define LAYER "handrail-layer"
+#define PIECE (128u << 10)
 #define RECORD_MAX (1u << 16)
 #define LIST_MAX (16u << 20)
 #define UNFINISHED ".new"
@@ -114,15 +116,16 @@ check_tag(const char *tag, struct hr_err *err)
 						      tag);
 }
 
-/* Runs the launcher with these arguments. It keeps the locks, so that they hold until the files are
- * at rest. `thaws`: it has frozen a box. Appends its output to *out. */
+/* Runs the program of boxes with these arguments. It keeps the locks, so that they hold until the
+ * files are at rest. `thaws`: it has frozen a box. `data`: its input or output; NULL: the output is
+ * appended to *out. */
 static int
-run_launcher(const int locks[HR_BOX_LOCKS], const char *const *argv, bool thaws, struct hr_buf *out,
-    struct hr_err *err)
+run_program(const int locks[HR_BOX_LOCKS], const char *const *argv, bool thaws,
+    const struct hr_spawn_fd *data, struct hr_buf *out, struct hr_err *err)
 {
-	HR_FREE char *path = hr_box_launcher(err);
+	HR_FREE char *path = hr_box_program(argv[0], err);
 	int back[2], status = -1, i;
-	struct hr_spawn_fd fds[2 + HR_BOX_LOCKS];
+	struct hr_spawn_fd fds[3 + HR_BOX_LOCKS];
 	/* The process that thaws a box outlives this one, and gets no signal of the terminal.
 	 * Others end, so that the next command can remove their files. */
 	struct hr_spawn sp = {.path = path,
@@ -139,8 +142,10 @@ run_launcher(const int locks[HR_BOX_LOCKS], const char *const *argv, bool thaws,
 		return -1;
 	if (pipe2(back, O_CLOEXEC) != 0)
 		return hr_err_sys(err, errno, "a pipe");
-	fds[0] = (struct hr_spawn_fd){back[1], 1};
-	fds[1] = (struct hr_spawn_fd){back[1], 2};
+	fds[0] = (struct hr_spawn_fd){back[1], 2};
+	fds[1] = (struct hr_spawn_fd){back[1], 1};
+	if (data != NULL)
+		fds[data->to == 1 ? 1 : sp.nfds++] = *data;
 	for (i = 0; locks != NULL && i < HR_BOX_LOCKS; i++)
 		if (locks[i] >= 0)
 			fds[sp.nfds++] = (struct hr_spawn_fd){locks[i], FIRST_LOCK + i};
@@ -155,8 +160,10 @@ run_launcher(const int locks[HR_BOX_LOCKS], const char *const *argv, bool thaws,
 		return hr_err_sys(err, errno, "wait for %s", argv[0]);
 	if (status == 0)
 		return 0;
-	said = strncmp(hr_buf_str(out), "handrail-box: ", 14) == 0 ? hr_buf_str(out) + 14
-								   : hr_buf_str(out);
+	said = hr_buf_str(out);
+	if (strncmp(said, argv[0], strlen(argv[0])) == 0 &&
+	    strncmp(said + strlen(argv[0]), ": ", 2) == 0)
+		said += strlen(argv[0]) + 2;
 	return hr_err_set(err, HR_E_RUNTIME, "%.*s%s%s%s", (int)strcspn(said, "\n"), said,
 	    *said != '\0' ? "" : argv[0], *said != '\0' ? "" : ": ",
 	    *said != '\0' ? "" : hr_exit_words(status));
@@ -174,7 +181,7 @@ hr_box_remove_tree(const int locks[HR_BOX_LOCKS], const char *path, struct hr_er
 		if (access(path, F_OK) != 0 || hr_path_remove(path, NULL) == 0)
 			return 0;
 		hr_buf_reset(&out);
-		r = run_launcher(locks, argv, false, &out, err);
+		r = run_program(locks, argv, false, NULL, &out, err);
 	}
 	return r;
 }
@@ -247,7 +254,7 @@ hr_box_copy(const int locks[HR_BOX_LOCKS], const char *from, const char *to, con
 	    "root" HR_BOX_STATE_DIR, "--without", "layers/root/upper" HR_BOX_STATE_DIR,
 	    group != NULL ? "--freeze" : NULL, group, NULL};
 
-	return run_launcher(locks, argv, group != NULL, out, err);
+	return run_program(locks, argv, group != NULL, NULL, out, err);
 }
 
 /* ---- making ---- */
@@ -454,6 +461,109 @@ hr_box_snapshots(const char *state_dir, char **ret_json, struct hr_err *err)
 	}
 	*ret_json = hr_json_string(list, LIST_MAX, err);
 	return *ret_json != NULL ? 0 : -1;
+}
+
+/* ---- files ---- */
+
+int
+hr_box_snapshot_export(const char *state_dir, const char *tag, int fd, struct hr_err *err)
+{
+	HR_CLEAN(store_close) struct store s = {.locks = {-1, -1}};
+	HR_PUT struct json_object *o = NULL;
+	HR_FREE char *path = NULL;
+	HR_BUF(said, SAID_MAX);
+
+	if (check_tag(tag, err) < 0)
+		return -1;
+	if (store_open(&s, NULL, state_dir, false, err) < 0)
+		return s.path == NULL && err != NULL && err->sys == ENOENT ? no_snapshot(tag, err)
+									   : -1;
+	path = hr_path_join(s.path, tag);
+	if (path == NULL)
+		return hr_err_nomem(err);
+	o = read_record(&s, tag);
+	if (o == NULL)
+		return no_snapshot(tag, err);
+	return run_program(s.locks, (const char *const[]){LAYER, "--export", path, NULL}, false,
+	    &(const struct hr_spawn_fd){fd, 1}, &said, err);
+}
+
+/* Makes the unfinished snapshot from the file, and names it. */
+static int
+take(const struct store *s, const char *tag, int fd, char **ret_json, struct hr_err *err)
+{
+	HR_FREE char *dir = hr_path_join(s->path, UNFINISHED);
+	HR_FREE char *record = dir != NULL ? hr_path_join(dir, RECORD) : NULL;
+	HR_PUT struct json_object *o = NULL;
+	HR_BUF(said, RECORD_MAX);
+
+	if (record == NULL)
+		return hr_err_nomem(err);
+	if (mkdir(dir, 0700) != 0)
+		return hr_err_sys(err, errno, "create %s", dir);
+	if (run_program(s->locks, (const char *const[]){LAYER, "--import", dir, tag, NULL}, false,
+		&(const struct hr_spawn_fd){fd, 0}, &said, err) < 0)
+		return -1;
+	if (hr_json_decode(hr_buf_str(&said), said.len, &o, NULL) < 0)
+		return hr_err_set(err, HR_E_RUNTIME, LAYER " did not report its work");
+	*ret_json = hr_json_string(o, RECORD_MAX, err);
+	if (*ret_json == NULL || hr_path_write(record, *ret_json, strlen(*ret_json), 0600, err) < 0)
+		return -1;
+	return hr_path_rename_free(s->locks[0], UNFINISHED, s->locks[0], tag) == 0
+		   ? 0
+		   : hr_err_sys(err, errno, "name the snapshot %s", tag);
+}
+
+/* Copies a stream to a file without a name. Otherwise the store would stay locked until the stream
+ * ends, and an export of the same store may write it. Returns a descriptor, or -1 with *err set. */
+static int
+spool(const char *state_dir, int from, struct hr_err *err)
+{
+	HR_FREE char *piece = malloc(PIECE);
+	ssize_t n;
+	int fd;
+
+	if (piece == NULL)
+		return hr_err_nomem(err);
+	if (hr_state_directory(state_dir, true, err) < 0)
+		return -1;
+	fd = open(state_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return hr_err_sys(err, errno, "make a file without a name in %s", state_dir);
+	while ((n = hr_fd_read(from, piece, PIECE)) > 0)
+		if (hr_fd_write_full(fd, piece, (size_t)n, err) < 0)
+			break;
+	if (n == 0 && lseek(fd, 0, SEEK_SET) == 0)
+		return fd;
+	if (n <= 0)
+		(void)hr_err_sys(err, errno, "read the image");
+	hr_fd_close(&fd);
+	return -1;
+}
+
+int
+hr_box_snapshot_import(
+    const char *state_dir, const char *tag, int fd, char **ret_json, struct hr_err *err)
+{
+	HR_CLEAN(store_close) struct store s = {.locks = {-1, -1}};
+	HR_FREE char *name = NULL;
+	HR_CLOSE int copy = -1;
+	struct stat st;
+
+	*ret_json = NULL;
+	if (check_tag(tag, err) < 0)
+		return -1;
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		fd = copy = spool(state_dir, fd, err);
+	if (fd < 0 || store_open(&s, NULL, state_dir, true, err) < 0 ||
+	    choose_tag(&s, "", tag, &name, err) < 0)
+		return -1;
+	if (take(&s, tag, fd, ret_json, err) == 0)
+		return 0;
+	free(*ret_json);
+	*ret_json = NULL;
+	(void)remove_leftovers(&s, NULL);
+	return -1;
 }
 
 int

@@ -1,0 +1,370 @@
+/* Writes the layer of a snapshot. Nothing changes the snapshot meanwhile; no link is followed, and
+ * nothing but regular files is opened. */
+#include "config.h"
+
+#include "box/oci/oci.h"
+
+#include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/dir.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "box/view.h"
+
+#define ATTRIBUTES_MAX (64u << 10) /* the kernel's limit of a list, and of one value */
+#define HOLES_MAX 65536u           /* maximum of holes per file */
+
+struct pack {
+	struct oci_out out;
+	struct archive_entry *e;
+	struct archive_entry_linkresolver *links;
+	struct hr_buf way; /* name of the current entry */
+	bool overlay;      /* the directory is an upper layer: whiteouts are marks */
+	char piece[OCI_PIECE], list[ATTRIBUTES_MAX], value[ATTRIBUTES_MAX];
+};
+
+static int
+failed(const struct pack *p, struct hr_err *err)
+{
+	return hr_err_sys(err, errno, "read %s", hr_buf_str(&p->way));
+}
+
+/* Adds a name to the way. Returns the length to which way_cut() takes it back. */
+static size_t
+way_add(struct pack *p, const char *name)
+{
+	const size_t len = p->way.len;
+
+	if (len > 0)
+		hr_buf_addc(&p->way, '/');
+	hr_buf_adds(&p->way, name);
+	return len;
+}
+
+static void
+way_cut(struct pack *p, size_t len)
+{
+	if (p->way.fail != HR_OK || p->way.p == NULL)
+		return;
+	p->way.len = len;
+	p->way.p[len] = '\0';
+}
+
+static void
+describe(struct pack *p, const struct stat *st)
+{
+	archive_entry_clear(p->e);
+	archive_entry_set_pathname(p->e, hr_buf_str(&p->way));
+	archive_entry_set_filetype(p->e, st->st_mode & S_IFMT);
+	archive_entry_set_perm(p->e, st->st_mode & 07777);
+	archive_entry_set_uid(p->e, st->st_uid);
+	archive_entry_set_gid(p->e, st->st_gid);
+	archive_entry_set_mtime(p->e, st->st_mtim.tv_sec, 0);
+	archive_entry_set_size(p->e, S_ISREG(st->st_mode) ? st->st_size : 0);
+}
+
+static int
+put_header(struct pack *p, struct hr_err *err)
+{
+	if (hr_buf_check(&p->way, err) < 0)
+		return -1;
+	return archive_write_header(p->out.a, p->e) < ARCHIVE_WARN || p->out.sys != 0
+		   ? oci_out_fail(&p->out, err)
+		   : 0;
+}
+
+/* Adds the attributes that an image has; those of overlays and of the machine's security modules
+ * are left out. */
+static int
+add_attributes(struct pack *p, int fd)
+{
+	ssize_t n = flistxattr(fd, p->list, sizeof(p->list)), size;
+	const char *name;
+
+	if (n < 0)
+		return errno == ENOTSUP ? 0 : -1;
+	for (name = p->list; name < p->list + n; name += strlen(name) + 1) {
+		if ((strncmp(name, "user.", 5) != 0 || strncmp(name, "user.overlay.", 13) == 0) &&
+		    strncmp(name, "system.posix_acl_", 17) != 0 &&
+		    strcmp(name, "security.capability") != 0)
+			continue;
+		size = fgetxattr(fd, name, p->value, sizeof(p->value));
+		if (size < 0)
+			return -1;
+		archive_entry_xattr_add_entry(p->e, name, p->value, (size_t)size);
+	}
+	return 0;
+}
+
+/* Writes an empty file that marks a removed or a replaced entry of the layer below. */
+static int
+put_mark(struct pack *p, const char *name, struct hr_err *err)
+{
+	const struct stat st = {.st_mode = S_IFREG | 0600};
+	const size_t len = way_add(p, name);
+	int r;
+
+	describe(p, &st);
+	r = put_header(p, err);
+	way_cut(p, len);
+	return r;
+}
+
+/* Describes the data ranges of a sparse file; one with too many is written as if it had none. */
+static void
+add_holes(struct pack *p, int fd, const struct stat *st)
+{
+	off_t data, hole = 0;
+	size_t n = 0;
+
+	if ((off_t)st->st_blocks * 512 >= st->st_size)
+		return;
+	for (; (data = lseek(fd, hole, SEEK_DATA)) >= 0 && data < st->st_size &&
+	       (hole = lseek(fd, data, SEEK_HOLE)) > data;
+	     n++) {
+		if (n == HOLES_MAX) {
+			archive_entry_sparse_clear(p->e);
+			return;
+		}
+		archive_entry_sparse_add_entry(
+		    p->e, data, (hole < st->st_size ? hole : st->st_size) - data);
+	}
+	if (n == 0) /* the file is one hole */
+		archive_entry_sparse_add_entry(p->e, st->st_size, 0);
+}
+
+static int
+put_data(struct pack *p, int fd, const struct stat *st, struct hr_err *err)
+{
+	off_t at = 0;
+	ssize_t n;
+
+	for (; at < st->st_size; at += n) {
+		const off_t left = st->st_size - at;
+
+		n = pread(fd, p->piece, left < (off_t)OCI_PIECE ? (size_t)left : OCI_PIECE, at);
+		if (n <= 0) {
+			errno = n == 0 ? EIO : errno;
+			return failed(p, err);
+		}
+		if (archive_write_data(p->out.a, p->piece, (size_t)n) != n || p->out.sys != 0)
+			return oci_out_fail(&p->out, err);
+	}
+	return 0;
+}
+
+/* Makes the entry a link to an earlier one of the same file. Returns true if there was one. */
+static bool
+is_linked(struct pack *p, const struct stat *st)
+{
+	struct archive_entry *e = p->e, *spare = NULL;
+
+	if (st->st_nlink < 2)
+		return false;
+	archive_entry_set_dev(e, st->st_dev);
+	archive_entry_set_ino(e, (la_int64_t)st->st_ino);
+	archive_entry_set_nlink(e, (unsigned)st->st_nlink);
+	archive_entry_linkify(p->links, &e, &spare);
+	return archive_entry_hardlink(p->e) != NULL;
+}
+
+static int
+put_file(struct pack *p, int dir, const char *name, const struct stat *st, struct hr_err *err)
+{
+	HR_CLOSE int fd = -1;
+
+	describe(p, st);
+	if (is_linked(p, st))
+		return put_header(p, err);
+	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || add_attributes(p, fd) < 0)
+		return failed(p, err);
+	add_holes(p, fd, st);
+	return put_header(p, err) < 0 ? -1 : put_data(p, fd, st, err);
+}
+
+/* Writes an entry that is no directory. Devices are left out: no box can use one. */
+static int
+put_other(struct pack *p, int dir, const char *name, const struct stat *st, struct hr_err *err)
+{
+	char target[PATH_MAX];
+	ssize_t n;
+
+	if (S_ISREG(st->st_mode))
+		return put_file(p, dir, name, st, err);
+	if (!S_ISLNK(st->st_mode) && !S_ISFIFO(st->st_mode))
+		return 0;
+	describe(p, st);
+	if (S_ISLNK(st->st_mode)) {
+		n = readlinkat(dir, name, target, sizeof(target) - 1);
+		if (n < 0)
+			return failed(p, err);
+		target[n] = '\0';
+		archive_entry_set_symlink(p->e, target);
+	}
+	(void)is_linked(p, st);
+	return put_header(p, err);
+}
+
+static bool
+is_opaque(int fd)
+{
+	char value[2];
+
+	return (fgetxattr(fd, "trusted.overlay.opaque", value, sizeof(value)) == 1 ||
+		   fgetxattr(fd, "user.overlay.opaque", value, sizeof(value)) == 1) &&
+	       value[0] == 'y';
+}
+
+static int put_below(struct pack *p, int fd, unsigned depth, struct hr_err *err);
+
+static int
+put_directory(struct pack *p, int fd, unsigned depth, struct hr_err *err)
+{
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) != 0)
+		return failed(p, err);
+	describe(p, &st);
+	if (add_attributes(p, fd) < 0)
+		return failed(p, err);
+	if (put_header(p, err) < 0 ||
+	    (p->overlay && is_opaque(fd) && put_mark(p, OCI_OPAQUE, err) < 0))
+		return -1;
+	return put_below(p, fd, depth, err);
+}
+
+static int
+put_entry(struct pack *p, int dir, const char *name, unsigned depth, struct hr_err *err)
+{
+	char mark[sizeof(OCI_WHITEOUT) + NAME_MAX];
+	const size_t len = p->way.len;
+	HR_CLOSE int fd = -1;
+	struct stat st;
+	int r;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return failed(p, err);
+	if (p->overlay && S_ISCHR(st.st_mode) && st.st_rdev == 0) {
+		(void)snprintf(mark, sizeof(mark), OCI_WHITEOUT "%s", name);
+		return put_mark(p, mark, err);
+	}
+	(void)way_add(p, name);
+	if (strncmp(name, OCI_WHITEOUT, strlen(OCI_WHITEOUT)) == 0)
+		return hr_err_set(err, HR_E_INVAL,
+		    "/%s of the box has a name that means a removed file in an image: rename it, "
+		    "and take another snapshot",
+		    hr_buf_str(&p->way));
+	if (S_ISDIR(st.st_mode)) {
+		fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		r = put_directory(p, fd, depth + 1, err);
+	} else {
+		r = put_other(p, dir, name, &st, err);
+	}
+	way_cut(p, len);
+	return r;
+}
+
+static int
+put_below(struct pack *p, int fd, unsigned depth, struct hr_err *err)
+{
+	HR_CLOSEDIR DIR *d = hr_dir_take(openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	const struct dirent *e;
+
+	if (depth > OCI_DEPTH_MAX)
+		return hr_err_set(err, HR_E_TOOLARGE,
+		    "the snapshot has directories deeper than %d levels", OCI_DEPTH_MAX);
+	while (d != NULL && (e = hr_dir_next(d)) != NULL)
+		if (put_entry(p, fd, e->d_name, depth, err) < 0)
+			return -1;
+	return d != NULL && errno == 0 ? 0 : failed(p, err);
+}
+
+/* Writes the directory of the storage, which is missing in most storages, as `place` of the box;
+ * "" is its root. */
+static int
+put_part(struct pack *p, int storage, const char *path, const char *place, struct hr_err *err)
+{
+	HR_CLOSE int fd = openat(storage, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int r;
+
+	if (fd < 0)
+		return errno == ENOENT || errno == ENOTDIR
+			   ? 0
+			   : hr_err_sys(err, errno, "open %s of the snapshot", path);
+	if (*place == '\0')
+		return put_below(p, fd, 0, err);
+	(void)way_add(p, place);
+	r = put_directory(p, fd, 0, err);
+	way_cut(p, 0);
+	return r;
+}
+
+void
+oci_place(const char *seen, bool whole, struct hr_buf *b)
+{
+	if (whole) {
+		hr_buf_addf(b, "layers/" BOX_VIEW_WHOLE "/upper/%s", seen);
+		return;
+	}
+	hr_buf_adds(b, "layers/");
+	for (; *seen != '\0'; seen++)
+		hr_buf_addc(b, *seen == '/' ? '-' : *seen);
+	hr_buf_adds(b, "/upper");
+}
+
+static int
+put_parts(struct pack *p, int storage, struct hr_err *err)
+{
+	const char *seen;
+	size_t i;
+
+	if (put_part(p, storage, "root", "", err) < 0)
+		return -1;
+	p->overlay = true;
+	for (i = 0; (seen = box_view_seen(i / 2)) != NULL; i++) {
+		HR_BUF(path, PATH_MAX);
+
+		oci_place(seen, i % 2 == 0, &path);
+		if (hr_buf_check(&path, err) < 0 ||
+		    put_part(p, storage, hr_buf_str(&path), seen, err) < 0)
+			return -1;
+	}
+	return put_part(p, storage, "layers/" BOX_VIEW_ROOT "/upper", "", err);
+}
+
+int
+oci_pack(int storage, int to, struct oci_blob *ret, struct hr_err *err)
+{
+	HR_FREE struct pack *p = calloc(1, sizeof(*p));
+	int r = -1;
+
+	if (p == NULL)
+		return hr_err_nomem(err);
+	hr_buf_init(&p->way, OCI_DEPTH_MAX * (NAME_MAX + 2));
+	p->e = archive_entry_new();
+	p->links = archive_entry_linkresolver_new();
+	if (p->e == NULL || p->links == NULL) {
+		(void)hr_err_nomem(err);
+	} else if (oci_out_open(&p->out, to, err) == 0) {
+		archive_entry_linkresolver_set_strategy(p->links, ARCHIVE_FORMAT_TAR);
+		r = put_parts(p, storage, err);
+		if (r == 0)
+			r = oci_out_close(&p->out, ret, err);
+	}
+	oci_out_done(&p->out);
+	archive_entry_linkresolver_free(p->links);
+	archive_entry_free(p->e);
+	hr_buf_done(&p->way);
+	return r;
+}

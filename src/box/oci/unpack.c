@@ -1,0 +1,423 @@
+/* Fills the storage of a snapshot from a hostile layer. A name is entered directory by directory
+ * and never through a link, and no entry replaces another one. */
+#include "config.h"
+
+#include "box/oci/oci.h"
+
+#include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "box/ids.h"
+#include "box/mount.h"
+#include "box/view.h"
+
+#define TIMES_MAX (256u << 20) /* maximum bytes of the names of all directories */
+
+struct unpack {
+	struct archive *a;
+	struct archive_entry *e;
+	int storage, host; /* host: the host's root directory */
+	bool whole, plain;
+	struct oci_count *count;
+	struct hr_buf times; /* the time of each directory, and its path in the storage */
+};
+
+/* An entry's place. */
+struct place {
+	char path[PATH_MAX]; /* below the storage */
+	char *leaf;          /* the last name in `path`; "" for a directory of the storage's own */
+	bool overlay;        /* the place is in an upper layer, which can have whiteouts */
+	int dir;             /* the directory that contains it */
+};
+
+static int
+refuse(const char *name, const char *why, struct hr_err *err)
+{
+	return hr_err_set(err, HR_E_INVAL, "the layer's entry \"%.100s\" %s", name, why);
+}
+
+static int
+failed(const struct unpack *u, struct hr_err *err)
+{
+	return hr_err_sys(err, errno, "make %.100s", archive_entry_pathname(u->e));
+}
+
+/* Cuts slashes at the end. Returns NULL for a name that must not be used. */
+static char *
+clean_name(char *name)
+{
+	size_t len = strlen(name), n;
+	unsigned depth = 0;
+	const char *at;
+
+	while (len > 1 && name[len - 1] == '/')
+		name[--len] = '\0';
+	if (strncmp(name, "./", 2) == 0 && name[2] != '\0')
+		name += 2;
+	for (at = name; *at != '\0'; at += n + (at[n] != '\0')) {
+		n = strcspn(at, "/");
+		if (n == 0 || n > NAME_MAX || (n == 1 && *at == '.') ||
+		    (n == 2 && memcmp(at, "..", 2) == 0) || ++depth > OCI_DEPTH_MAX)
+			return NULL;
+	}
+	return *name != '\0' ? name : NULL;
+}
+
+/* Returns the directory of the host that contains the name, or is it; NULL: none does. */
+static const char *
+seen_above(const char *name)
+{
+	const char *seen;
+	size_t i, n;
+
+	for (i = 0; (seen = box_view_seen(i)) != NULL; i++) {
+		n = strlen(seen);
+		if (strncmp(name, seen, n) == 0 && (name[n] == '/' || name[n] == '\0'))
+			return seen;
+	}
+	return NULL;
+}
+
+/* Finds the place of a clean name. A link in the place of a directory of the host, as /bin can be,
+ * is an entry of the box's root. */
+static int
+find_place(const struct unpack *u, const char *name, bool is_directory, struct place *ret,
+    struct hr_err *err)
+{
+	const char *seen = u->whole ? NULL : seen_above(name);
+	HR_BUF(b, sizeof(ret->path) - 1);
+	HR_CLOSE int part = -1;
+
+	if (seen != NULL && name[strlen(seen)] == '\0' && !is_directory)
+		seen = NULL;
+	ret->overlay = u->whole || seen != NULL;
+	part = seen != NULL && !u->plain ? box_mount_within(u->host, seen) : -1;
+	if (seen != NULL)
+		oci_place(seen, part >= 0, &b);
+	else
+		hr_buf_adds(&b, u->whole ? "layers/" BOX_VIEW_ROOT "/upper" : "root");
+	hr_buf_addf(&b, "%s%s", seen != NULL ? "" : "/", name + (seen != NULL ? strlen(seen) : 0));
+	if (hr_buf_check(&b, NULL) < 0)
+		return refuse(name, "has too long a name", err);
+	(void)snprintf(ret->path, sizeof(ret->path), "%s", hr_buf_str(&b));
+	ret->leaf = strrchr(ret->path, '/') + 1;
+	return 0;
+}
+
+/* Opens the directory of the place; those that are missing are made. */
+static int
+open_place(const struct unpack *u, struct place *p, struct hr_err *err)
+{
+	char path[PATH_MAX], *at, *end;
+	int next;
+
+	(void)snprintf(path, sizeof(path), "%.*s", (int)(p->leaf - p->path), p->path);
+	p->dir = dup(u->storage);
+	for (at = path; p->dir >= 0 && *at != '\0'; at = end + 1) {
+		end = strchr(at, '/');
+		*end = '\0';
+		next = mkdirat(p->dir, at, 0755) == 0 || errno == EEXIST
+			   ? openat(p->dir, at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+			   : -1;
+		hr_fd_close(&p->dir);
+		p->dir = next;
+	}
+	if (p->dir >= 0)
+		return 0;
+	return errno == ENOTDIR || errno == ELOOP
+		   ? refuse(archive_entry_pathname(u->e), "is below an entry that is no directory",
+			 err)
+		   : failed(u, err);
+}
+
+static int
+damaged(const struct unpack *u, struct hr_err *err)
+{
+	const char *why = archive_error_string(u->a);
+
+	return hr_err_set(
+	    err, HR_E_INVAL, "the layer is damaged: %s", why != NULL ? why : "it is cut");
+}
+
+/* Sets the attributes that programs give their files. */
+static int
+set_attributes(const struct unpack *u, int fd)
+{
+	const void *value;
+	const char *name;
+	size_t size;
+
+	(void)archive_entry_xattr_reset(u->e);
+	while (archive_entry_xattr_next(u->e, &name, &value, &size) == ARCHIVE_OK)
+		if (((strncmp(name, "user.", 5) == 0 && strncmp(name, "user.overlay.", 13) != 0) ||
+			strncmp(name, "system.posix_acl_", 17) == 0) &&
+		    fsetxattr(fd, name, value, size, 0) != 0)
+			return -1;
+	return 0;
+}
+
+static void
+times_of(const struct unpack *u, struct timespec ret[2])
+{
+	ret[0] = (struct timespec){.tv_nsec = UTIME_NOW};
+	ret[1] = (struct timespec){.tv_sec = archive_entry_mtime(u->e)};
+}
+
+static int
+set_owner(const struct unpack *u, int dir, const char *name)
+{
+	return box_ids_give(
+	    dir, name, (uid_t)archive_entry_uid(u->e), (gid_t)archive_entry_gid(u->e));
+}
+
+/* Returns the mode without the bits that give a program another account: in a box they have no
+ * effect, and outside they would. */
+static mode_t
+mode_of(const struct unpack *u)
+{
+	return archive_entry_perm(u->e) &
+	       (archive_entry_filetype(u->e) == AE_IFDIR ? 03777 : 01777);
+}
+
+/* ---- entries ---- */
+
+static int
+taken(const struct unpack *u, struct hr_err *err)
+{
+	return errno == EEXIST ? refuse(archive_entry_pathname(u->e), "is there twice", err)
+			       : failed(u, err);
+}
+
+/* Sets all of a directory but its time, which the entries below it change. */
+static int
+make_directory(struct unpack *u, const struct place *p, struct hr_err *err)
+{
+	HR_CLOSE int fd = -1;
+
+	if (mkdirat(p->dir, p->leaf, 0700) != 0 && errno != EEXIST)
+		return failed(u, err);
+	fd = openat(p->dir, p->leaf, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOTDIR || errno == ELOOP
+			   ? refuse(archive_entry_pathname(u->e), "is there twice", err)
+			   : failed(u, err);
+	if (set_owner(u, fd, "") != 0 || set_attributes(u, fd) != 0 || fchmod(fd, mode_of(u)) != 0)
+		return failed(u, err);
+	hr_buf_addf(&u->times, "%lld %s", (long long)archive_entry_mtime(u->e), p->path);
+	hr_buf_addc(&u->times, '\0');
+	return hr_buf_check(&u->times, err);
+}
+
+static int
+read_data(struct unpack *u, int fd, struct hr_err *err)
+{
+	la_int64_t at;
+	const void *data;
+	size_t n;
+	int r;
+
+	while ((r = archive_read_data_block(u->a, &data, &n, &at)) == ARCHIVE_OK)
+		if (hr_fd_pwrite_full(fd, data, n, at) < 0)
+			return failed(u, err);
+	if (r != ARCHIVE_EOF)
+		return damaged(u, err);
+	return ftruncate(fd, archive_entry_size(u->e)) == 0 ? 0 : failed(u, err);
+}
+
+static int
+make_file(struct unpack *u, const struct place *p, struct hr_err *err)
+{
+	HR_CLOSE int fd =
+	    openat(p->dir, p->leaf, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	struct timespec times[2];
+	struct stat st;
+
+	if (fd < 0)
+		return taken(u, err);
+	if (read_data(u, fd, err) < 0)
+		return -1;
+	times_of(u, times);
+	if (set_owner(u, fd, "") != 0 || set_attributes(u, fd) != 0 ||
+	    fchmod(fd, mode_of(u)) != 0 || futimens(fd, times) != 0 || fstat(fd, &st) != 0)
+		return failed(u, err);
+	u->count->bytes += (uint64_t)st.st_blocks * 512;
+	return 0;
+}
+
+/* Makes another name of an earlier file. */
+static int
+make_hardlink(struct unpack *u, const struct place *p, struct hr_err *err)
+{
+	HR_FREE char *text = strdup(archive_entry_hardlink(u->e));
+	char *name = text != NULL ? clean_name(text) : NULL;
+	struct place other;
+	struct stat st;
+	int r;
+
+	if (text == NULL)
+		return hr_err_nomem(err);
+	if (name == NULL)
+		return refuse(archive_entry_pathname(u->e), "is a link that leads out", err);
+	if (find_place(u, name, false, &other, err) < 0 || open_place(u, &other, err) < 0)
+		return -1;
+	if (fstatat(other.dir, other.leaf, &st, AT_SYMLINK_NOFOLLOW) != 0 || S_ISDIR(st.st_mode) ||
+	    S_ISCHR(st.st_mode))
+		r = refuse(archive_entry_pathname(u->e), "is a link to no earlier file", err);
+	else
+		r = linkat(other.dir, other.leaf, p->dir, p->leaf, 0) == 0 ? 0 : taken(u, err);
+	hr_fd_close(&other.dir);
+	return r;
+}
+
+/* Makes a link or a FIFO. */
+static int
+make_other(struct unpack *u, const struct place *p, struct hr_err *err)
+{
+	const char *target = archive_entry_symlink(u->e);
+	const bool is_link = archive_entry_filetype(u->e) == AE_IFLNK;
+	struct timespec times[2];
+
+	if (is_link && (target == NULL || *target == '\0' || strlen(target) >= PATH_MAX))
+		return refuse(archive_entry_pathname(u->e), "is a link to no name", err);
+	if ((is_link ? symlinkat(target, p->dir, p->leaf)
+		     : mknodat(p->dir, p->leaf, S_IFIFO | 0600, 0)) != 0)
+		return taken(u, err);
+	times_of(u, times);
+	if (set_owner(u, p->dir, p->leaf) != 0 ||
+	    (!is_link && fchmodat(p->dir, p->leaf, mode_of(u), 0) != 0) ||
+	    utimensat(p->dir, p->leaf, times, AT_SYMLINK_NOFOLLOW) != 0)
+		return failed(u, err);
+	return 0;
+}
+
+/* Makes the overlay's form of a whiteout. A place without a layer below has nothing to hide. */
+static int
+make_mark(struct unpack *u, const struct place *p, struct hr_err *err)
+{
+	const char *name = p->leaf + strlen(OCI_WHITEOUT);
+
+	if (archive_entry_filetype(u->e) != AE_IFREG || archive_entry_size(u->e) != 0)
+		return refuse(archive_entry_pathname(u->e), "is no mark of a removed file", err);
+	if (strcmp(p->leaf, OCI_OPAQUE) == 0)
+		return !p->overlay ||
+			       fsetxattr(p->dir,
+				   u->plain ? "user.overlay.opaque" : "trusted.overlay.opaque", "y",
+				   1, 0) == 0
+			   ? 0
+			   : failed(u, err);
+	if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+	    strncmp(name, OCI_WHITEOUT, strlen(OCI_WHITEOUT)) == 0)
+		return refuse(archive_entry_pathname(u->e), "marks no name", err);
+	return !p->overlay || mknodat(p->dir, name, S_IFCHR, makedev(0, 0)) == 0 ? 0
+										 : taken(u, err);
+}
+
+static int
+make_entry(struct unpack *u, const struct place *p, struct hr_err *err)
+{
+	if (strncmp(p->leaf, OCI_WHITEOUT, strlen(OCI_WHITEOUT)) == 0)
+		return make_mark(u, p, err);
+	u->count->files++;
+	if (archive_entry_hardlink(u->e) != NULL)
+		return make_hardlink(u, p, err);
+	switch (archive_entry_filetype(u->e)) {
+	case AE_IFDIR: return make_directory(u, p, err);
+	case AE_IFREG: return make_file(u, p, err);
+	case AE_IFLNK:
+	case AE_IFIFO: return make_other(u, p, err);
+	default:
+		return refuse(archive_entry_pathname(u->e),
+		    "is a device or something else that a box cannot have", err);
+	}
+}
+
+static int
+take_entry(struct unpack *u, struct hr_err *err)
+{
+	const char *path = archive_entry_pathname(u->e);
+	HR_FREE char *text = path != NULL ? strdup(path) : NULL;
+	char *name = text != NULL ? clean_name(text) : NULL;
+	const bool is_directory = archive_entry_filetype(u->e) == AE_IFDIR;
+	struct place p = {.dir = -1};
+	int r;
+
+	if (path == NULL)
+		return hr_err_set(err, HR_E_INVAL, "the layer has a name that is not UTF-8");
+	if (is_directory && (strcmp(path, "./") == 0 || strcmp(path, "/") == 0))
+		return 0;
+	if (name == NULL)
+		return refuse(path, "has a name that leads out of the layer", err);
+	if (find_place(u, name, is_directory, &p, err) < 0)
+		return -1;
+	r = open_place(u, &p, err);
+	if (r == 0)
+		r = make_entry(u, &p, err);
+	hr_fd_close(&p.dir);
+	return r;
+}
+
+/* Sets the times of the directories. */
+static int
+set_times(const struct unpack *u, struct hr_err *err)
+{
+	const char *at = hr_buf_str(&u->times), *past = at + u->times.len;
+	char *path;
+
+	for (; at < past; at += strlen(at) + 1) {
+		const struct timespec times[] = {
+		    {.tv_nsec = UTIME_NOW}, {.tv_sec = strtoll(at, &path, 10)}};
+
+		/* only this process changes the storage, and it has entered each of these */
+		if (utimensat(u->storage, path + 1, times, AT_SYMLINK_NOFOLLOW) != 0)
+			return hr_err_sys(err, errno, "set the time of %s", path + 1);
+	}
+	return 0;
+}
+
+static int
+take_all(struct unpack *u, int layer, struct hr_err *err)
+{
+	int r;
+
+	if (archive_read_support_format_tar(u->a) != ARCHIVE_OK ||
+	    archive_read_open_fd(u->a, layer, OCI_PIECE) != ARCHIVE_OK)
+		return damaged(u, err);
+	while ((r = archive_read_next_header(u->a, &u->e)) == ARCHIVE_OK || r == ARCHIVE_WARN)
+		if (take_entry(u, err) < 0)
+			return -1;
+	return r == ARCHIVE_EOF ? set_times(u, err) : damaged(u, err);
+}
+
+int
+oci_unpack(
+    int storage, bool whole, bool plain, int layer, struct oci_count *ret, struct hr_err *err)
+{
+	HR_CLOSE int host = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct unpack u = {.a = archive_read_new(),
+	    .storage = storage,
+	    .host = host,
+	    .whole = whole,
+	    .plain = plain,
+	    .count = ret};
+	int r;
+
+	*ret = (struct oci_count){0};
+	hr_buf_init(&u.times, TIMES_MAX);
+	(void)umask(0);
+	r = u.a != NULL ? take_all(&u, layer, err) : hr_err_nomem(err);
+	if (u.a != NULL)
+		(void)archive_read_free(u.a);
+	hr_buf_done(&u.times);
+	return r;
+}
