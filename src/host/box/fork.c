@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,9 +18,10 @@
 #include "base/path.h"
 #include "base/text/text.h"
 #include "host/box/branch.h"
+#include "host/box/crew.h"
 #include "host/box/look.h"
 #include "host/box/shells.h"
-#include "host/records/record.h"
+#include "host/life/pool.h"
 #include "host/report.h"
 #include "proto/json.h"
 
@@ -37,7 +39,10 @@ struct forking {
 	struct hr_strv names, processes;
 	struct hr_shells shells;
 	struct json_object *kept;
-	struct hr_sandbox **branches;
+	const struct hr_config *config; /* of the branches, as the options */
+	struct hr_sandbox_options options;
+	struct hr_sandbox **branches; /* those that this process has started */
+	bool *made; /* shared by all processes: the branches that must be ended if one fails */
 	bool still;
 };
 
@@ -49,6 +54,8 @@ forking_done(struct forking *f)
 	for (i = 0; f->branches != NULL && i < f->names.n; i++)
 		hr_sandbox_free(f->branches[i]);
 	free(f->branches);
+	if (f->made != NULL)
+		(void)munmap(f->made, f->names.n);
 	json_object_put(f->kept);
 	hr_shells_done(&f->shells);
 	hr_strv_done(&f->names);
@@ -163,8 +170,9 @@ copy_path(const struct forking *f, size_t i, struct hr_err *err)
 /* Copies the storage of the parent, or for further branches that of the first one, which does not
  * run yet. */
 static int
-copy_one(struct forking *f, size_t i, struct hr_err *err)
+copy_one(void *arg, size_t i, struct hr_err *err)
 {
+	struct forking *f = arg;
 	const char *group = i == 0 ? hr_box_freezer(f->b) : NULL;
 	HR_FREE char *to = copy_path(f, i, err);
 	HR_FREE char *from = i == 0 ? hr_path_join(f->dir, "storage") : copy_path(f, 0, err);
@@ -186,18 +194,12 @@ copy_one(struct forking *f, size_t i, struct hr_err *err)
 static int
 copy_files(struct forking *f, struct hr_err *err)
 {
-	size_t i;
-
 	if (mkdir(f->copies, 0700) != 0)
 		return hr_err_sys(err, errno, "create %s", f->copies);
 	if (copy_one(f, 0, err) < 0 ||
 	    (!f->how->freeze && hr_shells_check(f->s, &f->shells, err) < 0))
 		return -1;
-	hr_shells_remove(f->s, &f->shells);
-	for (i = 1; i < f->names.n; i++)
-		if (copy_one(f, i, err) < 0)
-			return -1;
-	return 0;
+	return hr_crew_run(1, f->names.n, copy_one, f, err);
 }
 
 /* ---- branches ---- */
@@ -216,19 +218,24 @@ set_up(struct hr_sandbox *branch, void *arg, struct hr_err *err)
 	return 0;
 }
 
+/* Starts a branch; the last task cleans the parent up meanwhile. */
 static int
-start_one(struct forking *f, size_t i, const struct hr_config *c,
-    const struct hr_sandbox_options *o, struct hr_err *err)
+start_one(void *arg, size_t i, struct hr_err *err)
 {
-	struct hr_sandbox_options own = *o;
+	struct forking *f = arg;
 	HR_FREE char *copy = copy_path(f, i, err);
 	struct hr_sandbox *n;
 	struct hr_box *b;
+	int r;
 
+	if (i == f->names.n) {
+		hr_shells_remove(f->s, &f->shells);
+		return 0;
+	}
 	if (copy == NULL)
 		return -1;
-	own.sid = f->names.v[i];
-	n = hr_sandbox_open(c, &own, err);
+	f->options.sid = f->names.v[i];
+	n = f->branches[i] = hr_sandbox_open(f->config, &f->options, err);
 	if (n == NULL)
 		return -1;
 	n->set_up = set_up;
@@ -236,13 +243,13 @@ start_one(struct forking *f, size_t i, const struct hr_config *c,
 	b = n->self;
 	b->prepared = copy;
 	b->parent = f->dir;
-	if (hr_sandbox_connect(n, err) < 0) {
-		hr_sandbox_free(n);
-		return -1;
-	}
-	f->branches[i] = n;
+	f->made[i] = true;
+	r = hr_sandbox_connect(n, err);
 	b->prepared = NULL;
-	return 0;
+	f->made[i] = r == 0 && n->made;
+	return r == 0 && !n->made
+		   ? hr_err_set(err, HR_E_INVAL, "there is a sandbox \"%s\" now", n->sid)
+		   : r;
 }
 
 /* Adds the strings of a list. */
@@ -265,7 +272,6 @@ start_all(struct forking *f, struct hr_err *err)
 	HR_CLEAN(hr_strv_done) struct hr_strv variables = {0};
 	HR_FREE char *rules = NULL;
 	size_t i;
-	int r = 0;
 
 	if (f->s->ops->network(f->b, &rules, err) < 0 ||
 	    (c = hr_box_branch_config(f->s->config, f->kept, rules, err)) == NULL)
@@ -277,19 +283,21 @@ start_all(struct forking *f, struct hr_err *err)
 		if (strncmp(f->s->environ.v[i], CALLERS_VARIABLES, strlen(CALLERS_VARIABLES)) != 0)
 			hr_strv_add(&variables, f->s->environ.v[i]);
 	f->branches = calloc(f->names.n, sizeof(*f->branches));
-	if (f->branches == NULL || env.failed || plugins.failed || variables.failed)
+	f->made = mmap(
+	    NULL, f->names.n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	f->made = f->made != MAP_FAILED ? f->made : NULL;
+	if (f->branches == NULL || f->made == NULL || env.failed || plugins.failed ||
+	    variables.failed)
 		return hr_err_nomem(err);
+	f->config = c;
 	/* a log would repeat the remarks that the parent's start made */
-	for (i = 0; i < f->names.n && r == 0; i++)
-		r = start_one(f, i, c,
-		    &(struct hr_sandbox_options){.plugins = hr_strv_list(&plugins),
-			.env = hr_strv_list(&env),
-			.environ = hr_strv_list(&variables),
-			.headless = true,
-			.detach = true,
-			.state_dir = f->s->state_dir},
-		    err);
-	return r;
+	f->options = (struct hr_sandbox_options){.plugins = hr_strv_list(&plugins),
+	    .env = hr_strv_list(&env),
+	    .environ = hr_strv_list(&variables),
+	    .headless = true,
+	    .detach = true,
+	    .state_dir = f->s->state_dir};
+	return hr_crew_run(0, f->names.n + 1, start_one, f, err);
 }
 
 /* Ends the branches of a fork that failed. */
@@ -300,8 +308,8 @@ undo(struct forking *f)
 	size_t i;
 
 	hr_shells_remove(f->s, &f->shells);
-	for (i = 0; f->branches != NULL && i < f->names.n; i++)
-		if (f->branches[i] != NULL && hr_sandbox_delete(f->branches[i], &e) < 0)
+	for (i = 0; f->made != NULL && i < f->names.n; i++)
+		if (f->made[i] && hr_pool_end(f->s, f->s->state_dir, f->names.v[i], &e) != 0)
 			hr_sandbox_log(f->s, "%s", e.msg);
 }
 

@@ -80,6 +80,8 @@
 	"*) \\builtin unset -v HISTIGNORE;; esac; "                                                \
 	"} >/dev/null 2>&1 || \\builtin :; "                                                       \
 	"\\builtin test \"${__hr_k-}\" = yes && \\builtin unset -v __hr_k __hr_v __hr_i"
+/* A new shell for this alone would take longer than all of the rest. */
+#define REMOVE " && { \\builtin command -p rm -rf %s || \\builtin :; }"
 
 void
 hr_shells_done(struct hr_shells *t)
@@ -283,7 +285,7 @@ hr_shells_check(struct hr_sandbox *s, const struct hr_shells *t, struct hr_err *
 }
 
 static int
-restore_one(struct hr_sandbox *b, const struct hr_shells *t, const char *session, int64_t until,
+restore_one(struct hr_sandbox *b, const struct hr_shells *t, const char *session, bool last,
     struct hr_err *err)
 {
 	HR_PUT struct json_object *answer = NULL;
@@ -297,6 +299,8 @@ restore_one(struct hr_sandbox *b, const struct hr_shells *t, const char *session
 		return -1;
 	(void)snprintf(path, sizeof(path), "%s/%s", t->place, session);
 	hr_buf_addf(&command, RESTORE, path, path, path);
+	if (last)
+		hr_buf_addf(&command, REMOVE, t->place);
 	if (hr_buf_check(&command, err) < 0)
 		return -1;
 	status = run_in(b, session, hr_buf_str(&command), until, err);
@@ -316,8 +320,8 @@ hr_shells_restore(struct hr_sandbox *branch, const struct hr_shells *t, struct h
 	int r = 0;
 
 	for (i = 0; i < t->names.n && r == 0; i++)
-		r = restore_one(branch, t, t->names.v[i], until, err);
-	if (r == 0)
+		r = restore_one(branch, t, t->names.v[i], i + 1 == t->names.n, err);
+	if (t->names.n == 0)
 		hr_shells_remove(branch, t);
 	return r;
 }
