@@ -22,6 +22,7 @@
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "cli/mcp.h"
+#include "cli/mcp_branches.h"
 #include "base/strv.h"
 #include "host/config/settings.h"
 #include "host/handle.h"
@@ -33,11 +34,12 @@
 #define TRIES 10
 #define PAUSE_MS 1000
 #define ANSWER_MAX (512u << 20)
+#define META_VERSION "io.modelcontextprotocol/protocolVersion"
 
 enum { UP = 1, END, PRINT };
 
 struct bridge {
-	const struct hr_client *to;
+	struct cli_branches branches;
 	char run[33];         /* identifies this process to the sandbox */
 	uint64_t n;           /* number of requests so far */
 	pthread_mutex_t lock; /* guards the members below */
@@ -50,6 +52,7 @@ struct bridge {
 struct job {
 	struct job *next;
 	struct bridge *b;
+	const struct hr_client *to;
 	struct hr_rpc m;
 	struct hr_buf line, event, id; /* id as JSON */
 	int cancel[2];                 /* a pipe; a byte in it means cancelled */
@@ -99,15 +102,42 @@ is_cancelled(const struct job *j, int wait_ms)
 	return poll(&p, 1, wait_ms) > 0;
 }
 
+/* Returns true for a list of tools, to which this process adds its own. */
+static bool
+lists(const struct job *j)
+{
+	return strcmp(j->m.method, "tools/list") == 0 && cli_branches_can(&j->b->branches);
+}
+
+static void
+pass_list(const struct job *j, const char *p, size_t len)
+{
+	HR_PUT struct json_object *o = NULL;
+	HR_BUF(b, ANSWER_MAX);
+
+	if (hr_json_decode(p, len, &o, NULL) < 0 ||
+	    cli_branches_list(hr_json_at(o, "result")) < 0) {
+		say(j->b, p, len);
+		return;
+	}
+	hr_json_put_whole(&b, o);
+	say(j->b, hr_buf_str(&b), b.len);
+}
+
 /* Passes on a whole message of the sandbox. The last one is the reply to the request. */
 static void
 pass(struct job *j, const char *p, size_t len)
 {
 	static const char note[] = "{\"jsonrpc\":\"2.0\",\"method\":";
+	bool is_note = len >= sizeof(note) - 1 && memcmp(p, note, sizeof(note) - 1) == 0;
 
-	if (len < sizeof(note) - 1 || memcmp(p, note, sizeof(note) - 1) != 0)
+	if (!is_note)
 		j->answered = true;
-	if (!is_cancelled(j, 0))
+	if (is_cancelled(j, 0))
+		return;
+	if (!is_note && lists(j))
+		pass_list(j, p, len);
+	else
 		say(j->b, p, len);
 }
 
@@ -139,12 +169,12 @@ static int
 headers_of(const struct job *j, struct hr_strv *h)
 {
 	struct json_object *meta = hr_json_at(j->m.params, "_meta");
-	const char *version = hr_json_text_at(meta, "io.modelcontextprotocol/protocolVersion"),
+	const char *version = hr_json_text_at(meta, META_VERSION),
 		   *name = hr_json_text_at(j->m.params, "name");
 	size_t i;
 
-	for (i = 0; j->b->to->headers[i] != NULL; i++)
-		hr_strv_add(h, j->b->to->headers[i]);
+	for (i = 0; j->to->headers[i] != NULL; i++)
+		hr_strv_add(h, j->to->headers[i]);
 	hr_strv_add(h, "Content-Type: application/json");
 	hr_strv_add(h, "Accept: application/json, text/event-stream");
 	hr_strv_addf(h, "X-Request-ID: mcp-%s-%" PRIu64, j->b->run, j->number);
@@ -167,7 +197,7 @@ ask(struct job *j, struct hr_http *http, const struct hr_strv *headers, char *ur
 {
 	struct hr_http_request r = {.method = "POST",
 	    .url = url,
-	    .unix_socket = j->b->to->unix_socket,
+	    .unix_socket = j->to->unix_socket,
 	    .headers = (const char *const *)headers->v,
 	    .body = hr_buf_str(&j->line),
 	    .body_len = j->line.len,
@@ -201,17 +231,53 @@ ask(struct job *j, struct hr_http *http, const struct hr_strv *headers, char *ur
 	return over;
 }
 
+/* Answers a call of this process's own tools, or finds the sandbox that the call names. Returns
+ * false after it has answered. */
+static bool
+choose(struct job *j)
+{
+	struct cli_branches *all = &j->b->branches;
+	struct json_object *args = hr_json_typed_at(j->m.params, "arguments", HR_PY_DICT);
+	HR_BUF(result, ANSWER_MAX);
+	HR_BUF(b, ANSWER_MAX);
+
+	j->to = &all->parent->client;
+	if (!cli_branches_can(all) || strcmp(j->m.method, "tools/call") != 0)
+		return true;
+	if (!cli_branches_call(all, j->m.params, &result)) {
+		if (hr_json_at(args, "sandbox") == NULL)
+			return true;
+		j->to = cli_branches_choose(all, j->m.params, &result);
+		hr_buf_reset(&j->line);
+		hr_json_put_whole(&j->line, j->m.whole);
+		if (j->to != NULL)
+			return true;
+	}
+	hr_rpc_open(&b, j->m.id);
+	hr_buf_addf(&b, "\"result\":{%s%s}}",
+	    hr_json_at(hr_json_at(j->m.params, "_meta"), META_VERSION) != NULL
+		? "\"resultType\":\"complete\","
+		: "",
+	    hr_buf_str(&result));
+	if (!is_cancelled(j, 0))
+		say(j->b, hr_buf_str(&b), b.len);
+	return false;
+}
+
 static void
 job_do(struct job *j)
 {
 	HR_CLEAN(hr_strv_done) struct hr_strv headers = {0};
 	char why[256] = "Out of memory";
 	HR_FREE char *url = NULL;
-	struct hr_http *http = hr_http_new(NULL);
+	struct hr_http *http;
 	int tries = TRIES;
 
+	if (!choose(j))
+		return;
+	http = hr_http_new(NULL);
 	if (headers_of(j, &headers) == 0 && http != NULL &&
-	    asprintf(&url, "%s/handrail/mcp", j->b->to->url) >= 0) {
+	    asprintf(&url, "%s/handrail/mcp", j->to->url) >= 0) {
 		/* pauses as the sandbox requested, or briefly while it is being replaced */
 		while (!ask(j, http, &headers, url, why) && --tries > 0 &&
 		       !is_cancelled(j, tries == TRIES - 1 ? 0 : PAUSE_MS))
@@ -444,25 +510,28 @@ start(struct cli *c, const struct cli_args *a, int *ret_status)
 }
 
 static int
-with_sandbox(struct hr_sandbox *s)
+with_sandbox(struct cli *c, struct hr_sandbox *s, bool ends)
 {
-	struct bridge b = {
-	    .to = &s->client, .lock = PTHREAD_MUTEX_INITIALIZER, .fewer = PTHREAD_COND_INITIALIZER};
+	struct bridge b = {.lock = PTHREAD_MUTEX_INITIALIZER, .fewer = PTHREAD_COND_INITIALIZER};
 	struct hr_err err = {0};
+	int r, end;
 
 	if (s->client.url == NULL)
 		return cli_error(
 		    "sandboxes of this back-end have no server for MCP; use docker or local");
 	if (hr_random_hex(b.run, sizeof(b.run) - 1, &err) != 0)
 		return cli_fail(&err);
-	return serve(&b);
+	cli_branches_init(&b.branches, c, s);
+	r = serve(&b);
+	end = cli_branches_done(&b.branches, ends);
+	return r == CLI_OK ? end : r;
 }
 
 static const struct cli_option options[] = {
     {UP, "up", NULL, "start a sandbox of that name, or find it running"},
     {'e', "env", "NAME=VALUE", "with --up: a variable for the sandbox; may be repeated"},
     {'p', "plugin", "NAME", "with --up: vscode, none, ...; repeatable [agent_skills, jupyter]"},
-    {END, "end", NULL, "end the sandbox when the client closes standard input"},
+    {END, "end", NULL, "end the sandbox, and branches, when the client closes standard input"},
     {PRINT, "print-config", "CLIENT", "print settings for claude, codex, cursor, goose or vscode"},
     {0, NULL, NULL, NULL},
 };
@@ -481,7 +550,7 @@ mcp(struct cli *c, const struct cli_args *a)
 	s = cli_value(a, UP) != NULL ? start(c, a, &r) : cli_attach(c, &r);
 	if (s == NULL)
 		return r;
-	r = with_sandbox(s);
+	r = with_sandbox(c, s, cli_value(a, END) != NULL);
 	if (cli_value(a, END) != NULL && hr_sandbox_delete(s, &err) != 0)
 		r = cli_fail(&err);
 	return r;

@@ -8,7 +8,7 @@ handrail_SOURCES = \
 	%D%/commands.c %D%/commands.h \
 	%D%/direct.c \
 	%D%/live.c %D%/live.h \
-	%D%/mcp.h %D%/mcp_config.c \
+	%D%/mcp.h %D%/mcp_branches.c %D%/mcp_branches.h %D%/mcp_config.c \
 	%D%/observation.c %D%/observation.h \
 	%D%/progress.c %D%/progress.h \
 	%D%/say.c \
