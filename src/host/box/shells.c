@@ -223,8 +223,8 @@ make_place(struct hr_sandbox *s, struct hr_shells *t, struct hr_err *err)
 		return -1;
 	(void)snprintf(t->place, sizeof(t->place), PLACE "%s", digits);
 	/* a killed command may have left another one */
-	hr_buf_addf(&command, "umask 077; rm -rf " PLACE "*; mkdir %s && cd %s && touch", t->place,
-	    t->place);
+	hr_buf_addf(&command, "umask 077; rm -rf " PLACE "*; mkdir %s && cd %s && touch .",
+	    t->place, t->place);
 	for (i = 0; i < t->names.n; i++)
 		hr_buf_addf(&command, " %s.variables %s.options %s.words", t->names.v[i],
 		    t->names.v[i], t->names.v[i]);
