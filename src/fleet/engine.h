@@ -24,6 +24,12 @@ enum hr_fleet_pause {
 	HR_PAUSE_FILES,  /* processes end; the resume starts the server again with the files */
 };
 
+/* The calls that copies() takes, with their arguments. */
+#define HR_COPIES_FORK "fork"         /* {"ids": [ID], "freeze"?: BOOLEAN, "user"?: NAME} */
+#define HR_COPIES_MAKE "snapshot"     /* {"tag": NAME}; answers its record */
+#define HR_COPIES_LIST "snapshots"    /* id "": answers the records of all */
+#define HR_COPIES_REMOVE "unsnapshot" /* id "", {"tag": NAME} */
+
 struct hr_fleet_engine {
 	/* Creates row->id as row->request says, after it has removed the remains of an interrupted
 	 * call. A row in HR_FLEET_WARMING has no session, and its request no environment. Fills in
@@ -69,6 +75,12 @@ struct hr_fleet_engine {
 	 * with one JSON object each (handrail-egress(8)). The caller frees *ret_text. NULL: as
 	 * above. */
 	int (*network_log)(void *self, const char *id, char **ret_text, struct hr_err *err);
+	/* Does one of HR_COPIES_* for the sandbox `id` with these arguments as JSON. A fork makes
+	 * branches of it, all or none, which start() then finds by the member "fork" of their
+	 * requests. The caller frees *ret_json. HR_E_NOTFOUND: there is no such snapshot. NULL:
+	 * this engine copies no files. */
+	int (*copies)(void *self, const char *what, const char *id, const char *args,
+	    char **ret_json, struct hr_err *err);
 };
 
 /* The options of the service with which an engine and its store are opened. */

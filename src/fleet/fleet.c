@@ -132,8 +132,8 @@ hr_fleet_may_start(void *arg, struct hr_err *err)
 	return s->key != 0 ? check_key(s->f, s->key, err) : HR_FLEET_OK;
 }
 
-static enum hr_fleet_result
-reserve(
+enum hr_fleet_result
+hr_fleet_reserve(
     struct hr_fleet *f, const struct hr_fleet_key *k, struct hr_fleet_row *row, struct hr_err *err)
 {
 	struct hr_fleet_starter s = {f, k->id};
@@ -208,7 +208,7 @@ hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_key *k, const char *ses
 		else {
 			row->life_ms = term != NULL ? term->ms : 0;
 			row->end_pauses = term != NULL && term->pauses;
-			r = reserve(f, k, row, err);
+			r = hr_fleet_reserve(f, k, row, err);
 		}
 	}
 	(void)pthread_mutex_unlock(&f->lock);

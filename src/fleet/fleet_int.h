@@ -35,6 +35,9 @@ bool hr_fleet_keeps_files(const struct hr_fleet *f, const struct hr_fleet_row *r
 /* Fills *row with a new id for store->ops->reserve(); key 0: for the pool. */
 int hr_fleet_compose(int64_t key, const char *session, const char *request, int64_t factor,
     const char *shape, struct hr_fleet_row *row, struct hr_err *err);
+/* Adds the composed row, if quotas and its key allow it, with the job of its start. */
+enum hr_fleet_result hr_fleet_reserve(
+    struct hr_fleet *f, const struct hr_fleet_key *k, struct hr_fleet_row *row, struct hr_err *err);
 struct hr_fleet_starter {
 	struct hr_fleet *f;
 	int64_t key; /* 0: the sandbox is for the pool */

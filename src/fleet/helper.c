@@ -59,7 +59,8 @@ understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, char **
 		o = NULL;
 	error = hr_json_text_at(o, "error");
 	if (error != NULL)
-		r = hr_err_set(err, HR_E_RUNTIME, "%s", error);
+		r = hr_err_set(
+		    err, hr_json_true_at(o, "unknown") ? HR_E_NOTFOUND : HR_E_RUNTIME, "%s", error);
 	else if (o == NULL || status != 0)
 		r = hr_err_set(err, HR_E_RUNTIME, "engine helper exited (%s) without a result",
 		    hr_exit_words(status));
@@ -267,6 +268,20 @@ helper_network_log(void *self, const char *id, char **ret_text, struct hr_err *e
 }
 
 static int
+helper_copies(void *self, const char *what, const char *id, const char *args, char **ret_json,
+    struct hr_err *err)
+{
+	struct hr_fleet_helper *h = self;
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row sent = {.request = strdup(args)};
+
+	if (sent.request == NULL)
+		return hr_err_nomem(err);
+	return strcmp(what, HR_COPIES_LIST) == 0
+		   ? h->engine->copies(h->self, what, id, args, ret_json, err)
+		   : call(h, what, id, &sent, ret_json, err);
+}
+
+static int
 helper_build(void *self, const char *id, struct hr_err *err)
 {
 	return call(self, "build", id, NULL, NULL, err);
@@ -287,6 +302,7 @@ const struct hr_fleet_engine hr_fleet_helper = {
     .build = helper_build,
     .network = helper_network,
     .network_log = helper_network_log,
+    .copies = helper_copies,
 };
 
 /* ---- helper ---- */
@@ -314,6 +330,8 @@ do_it(const struct hr_fleet_engine *engine, void *self, const char *what, struct
 		return engine->resume(self, row, err);
 	if (strcmp(what, "stop") == 0)
 		return engine->stop(self, row->id, err);
+	if (engine->copies != NULL)
+		return engine->copies(self, what, row->id, row->request, ret_text, err);
 	return hr_err_set(err, HR_E_INVAL, "an engine does not do \"%.40s\"", what);
 }
 
@@ -342,6 +360,7 @@ hr_fleet_helper_main(
 	hr_buf_addc(&b, '{');
 	if (r != 0) {
 		hr_json_put_named(&b, "error", err.msg);
+		hr_buf_adds(&b, err.code == HR_E_NOTFOUND ? ",\"unknown\":true" : "");
 	} else {
 		hr_json_put_named(&b, "at", row.at);
 		hr_json_put_named(&b, "server_key", row.server_key);

@@ -10,8 +10,8 @@ libfleet_la_SOURCES = \
 	%D%/build/buildform.c %D%/build/buildform.h \
 	%D%/build/buildname.c \
 	%D%/build/buildrecord.c \
-	%D%/api/calls.c %D%/api/list.c %D%/turns.c \
-	%D%/clock.c \
+	%D%/api/calls.c %D%/api/copies.c %D%/api/list.c %D%/turns.c \
+	%D%/clock.c %D%/copies.c %D%/copies.h \
 	%D%/api/console.c \
 	%D%/e2b/begin.c %D%/e2b/control.c %D%/e2b/create.c %D%/e2b/e2b.h \
 	%D%/e2b/edge.c %D%/e2b/list.c %D%/e2b/object.c %D%/e2b/sandbox.c \
@@ -24,6 +24,7 @@ libfleet_la_SOURCES = \
 	%D%/helper.c %D%/helper.h \
 	%D%/history.c \
 	%D%/local/local.c \
+	%D%/local/localcopies.c %D%/local/localcopies.h \
 	%D%/local/localimage.c %D%/local/localimage.h \
 	%D%/local/localstray.c %D%/local/localstray.h \
 	%D%/local/localwork.c %D%/local/localwork.h \

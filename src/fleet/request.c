@@ -43,6 +43,8 @@ hr_fleet_request_wrong(struct json_object *body)
 		return "session_id: up to 200 letters, digits, '_', '.', ':' and '-'";
 	if (hr_json_at(body, "image") != NULL && hr_json_text_at(body, "image") == NULL)
 		return "image must be a string";
+	if (hr_json_at(body, "fork") != NULL)
+		return "fork: POST /handrail/v1/sandboxes/fork starts branches";
 	t = hr_json_type(command);
 	if (t != HR_PY_NONE && t != HR_PY_LIST && t != HR_PY_STR)
 		return "command must be a string or a list of strings";
@@ -185,7 +187,7 @@ hr_fleet_request_shape(
     struct json_object *request, const char *image, char ret[HR_FLEET_SHAPE], struct hr_err *err)
 {
 	static const char *const members[] = {
-	    "runtime_class", "run_as_user", "run_as_group", "fs_group", "network"};
+	    "runtime_class", "run_as_user", "run_as_group", "fs_group", "network", "from", "fork"};
 	const char *named = hr_json_text_or(request, "image", "");
 	struct json_object *e2b = hr_json_typed_at(request, "e2b", HR_PY_DICT);
 	unsigned char sum[SHA256_DIGEST_LENGTH];

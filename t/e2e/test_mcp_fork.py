@@ -78,7 +78,8 @@ def two_ways(h):
         for words in ("branches way-1, way-2.", "Pass a name as sandbox", "handrail sh -n way-1", "Not copied:",
                       "- connections, open descriptors"):
             equal(words in text, True, text)
-        equal(c.run("pwd; echo $GOAL; echo second >>file; cat file", sandbox="way-1"), "/workspace\nfast\nfirst\nsecond")
+        equal(c.run("pwd; echo $GOAL; echo second >>file; cat file", sandbox="way-1"),
+              "/workspace\nfast\nfirst\nsecond")
         equal(c.run("pwd; echo $LEVEL", sandbox="way-2", session="build"), "/usr\n9")
         c.call("write", path="/workspace/file", content="third\n", sandbox="way-2")
         equal((c.run("cat file"), c.run("cat file", sandbox="one"), c.run("cat file", sandbox="way-2")),

@@ -60,6 +60,7 @@ hr_fleet_refuse(struct hr_fleet_answer *a, enum hr_fleet_result r, const struct 
 		a->retry_after_s = FULL_S;
 		break;
 	case HR_FLEET_INVALID: (void)hr_fleet_say(a, 400, err->msg); break;
+	case HR_FLEET_DECLINED: (void)hr_fleet_say(a, 409, err->msg); break;
 	case HR_FLEET_REFUSED: (void)hr_fleet_say(a, 403, err->msg); break;
 	case HR_FLEET_REVOKED: (void)hr_fleet_say(a, 401, HR_FLEET_KEY_GONE); break;
 	case HR_FLEET_LATE:
@@ -115,6 +116,10 @@ static const struct {
     {"GET", "/handrail/v1/network", HR_SCOPE_READ, hr_fleet_call_network},
     {"POST", "/handrail/v1/network", HR_SCOPE_USE, hr_fleet_call_set_network},
     {"GET", "/handrail/v1/network/log", HR_SCOPE_READ, hr_fleet_call_network_log},
+    {"POST", "/handrail/v1/sandboxes/fork", HR_SCOPE_USE, hr_fleet_call_fork},
+    {"GET", "/handrail/v1/snapshots", HR_SCOPE_READ, hr_fleet_call_snapshots},
+    {"POST", "/handrail/v1/snapshots", HR_SCOPE_USE, hr_fleet_call_snapshot},
+    {"POST", "/handrail/v1/snapshots/remove", HR_SCOPE_USE, hr_fleet_call_unsnapshot},
     {"GET", "/handrail/v1/", HR_SCOPE_ADMIN, handle_operator},
     {"POST", "/handrail/v1/", HR_SCOPE_ADMIN, handle_operator},
 };

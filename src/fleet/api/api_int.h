@@ -40,6 +40,10 @@ void hr_fleet_call_leave(struct hr_fleet *f, struct hr_fleet_place *p);
 /* Answers that too many requests of this key wait already. */
 void hr_fleet_refuse_crowd(struct hr_fleet_answer *a);
 
+/* Puts the tag of the snapshot in the place of its name in the member "from" of a start. Returns
+ * true, or false after it has answered. */
+bool hr_fleet_call_from(struct hr_fleet_call *c);
+
 /* ---- objects (object.c) ---- */
 
 /* Returns the state's name for clients. */
@@ -58,6 +62,8 @@ hr_fleet_call_fn hr_fleet_call_start, hr_fleet_call_stop, hr_fleet_call_pause, h
     hr_fleet_call_build, hr_fleet_call_build_status, hr_fleet_call_usage, hr_fleet_call_list,
     hr_fleet_call_batch,  /* implemented in list.c */
     hr_fleet_call_events, /* implemented in events.c */
+    /* implemented in copies.c */
+    hr_fleet_call_fork, hr_fleet_call_snapshot, hr_fleet_call_snapshots, hr_fleet_call_unsnapshot,
     /* implemented in network.c */
     hr_fleet_call_network, hr_fleet_call_set_network, hr_fleet_call_network_log;
 

@@ -124,6 +124,8 @@ hr_fleet_call_start(struct hr_fleet_call *c)
 		(void)hr_fleet_say(c->a, 400, "the image belongs to another key");
 		return;
 	}
+	if (!hr_fleet_call_from(c))
+		return;
 	r = hr_fleet_network_check(c->api->fleet, c->key.id, c->body, &err);
 	if (r != HR_FLEET_OK) {
 		hr_fleet_refuse(c->a, r, &row, &err);

@@ -5,6 +5,7 @@
 
 #include "fleet/edge.h"
 #include "fleet/helper.h"
+#include "fleet/local/localcopies.h"
 #include "fleet/local/localimage.h"
 #include "fleet/local/localstray.h"
 #include "fleet/local/localwork.h"
@@ -46,6 +47,7 @@ struct local {
 	struct hr_strv
 	    environ; /* the service's, without its tokens for git, which are nobody else's */
 	bool stays;  /* true: the back-end cannot pause */
+	bool copies; /* true: it copies the files of sandboxes */
 	bool rules;  /* true: it enforces rules of a network, and the service has none */
 };
 
@@ -116,6 +118,8 @@ config_of(const struct local *l, const struct hr_fleet_row *row, struct json_obj
 		bad |= add_door(l, q, err);
 	if (!bad && hr_json_text_at(e2b, "root") != NULL)
 		bad |= hr_config_set(c, "box.root", hr_json_text_at(e2b, "root"), err);
+	if (!bad && hr_json_text_at(q, "from") != NULL)
+		bad |= hr_config_set(c, "box.from", hr_json_text_at(q, "from"), err);
 	for (i = 0; !bad && i < sizeof(keys) / sizeof(*keys); i++)
 		bad |= set_member(c, keys[i][0], hr_json_at(q, keys[i][1]), err);
 	if (!bad && hr_json_at(q, "network") != NULL) {
@@ -209,6 +213,17 @@ place(const struct local *l, struct hr_sandbox *s, struct hr_fleet_row *row, str
 }
 
 static int
+find_branch(const struct local *l, struct hr_fleet_row *row, struct hr_err *err)
+{
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(l, row->id, err);
+
+	if (s == NULL)
+		return -1;
+	return hr_sandbox_connect(s, err) == 0 ? place(l, s, row, err)
+					       : hr_err_prefix(err, "the fork did not complete");
+}
+
+static int
 local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
 	const struct local *l = self;
@@ -227,10 +242,12 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	const char *user;
 	bool recorded;
 
-	if (end_recorded(l, row->id, &recorded, err) != 0)
-		return -1;
 	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) != 0)
 		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
+	if (hr_json_at(q, "fork") != NULL) /* the fork has started it */
+		return find_branch(l, row, err);
+	if (end_recorded(l, row->id, &recorded, err) != 0)
+		return -1;
 	c = config_of(l, row, q, err);
 	if (c == NULL)
 		return -1;
@@ -462,6 +479,17 @@ local_network_log(void *self, const char *id, char **ret_text, struct hr_err *er
 }
 
 static int
+local_copies(void *self, const char *what, const char *id, const char *args, char **ret_json,
+    struct hr_err *err)
+{
+	const struct local *l = self;
+	const struct hr_local_copies with = {
+	    .o = l->o, .dir = l->dir, .environ = hr_strv_list(&l->environ)};
+
+	return hr_local_copies(&with, what, id, args, ret_json, err);
+}
+
+static int
 local_image(void *self, const char *name, char **ret_json, struct hr_err *err)
 {
 	return hr_local_image(((const struct local *)self)->o, name, ret_json, err);
@@ -488,6 +516,7 @@ static const struct hr_fleet_engine engine = {
     .build = local_build,
     .network = local_network,
     .network_log = local_network_log,
+    .copies = local_copies,
 };
 
 /* ---- the service's side ---- */
@@ -552,6 +581,7 @@ open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
 	l->tells = (flags & HR_KIND_OF_STATE) != 0;
 	l->stays = kind.ops->pause == NULL;
 	l->only = (flags & HR_KIND_SOCKET) != 0;
+	l->copies = strcmp(kind.ops->name, "box") == 0;
 	/* root alone enters the network of a container; its server has a socket then */
 	sockets = l->only || (kind.ops->network != NULL && hr_account_is_root() && !o->other_nginx);
 	l->rules = sockets && hr_config_value(o->config, "sandbox.network") == NULL &&
@@ -616,6 +646,8 @@ local_open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine
 	here = hr_fleet_helper;
 	here.stays = self.stays;
 	here.rules = self.rules;
+	if (!self.copies)
+		here.copies = NULL;
 	*ret = &here;
 	*ret_self = &helper;
 	return 0;

@@ -105,6 +105,7 @@ enum hr_fleet_result {
 	HR_FLEET_LEAVING,  /* this process is leaving: ask the next one */
 	HR_FLEET_UNABLE,   /* the engine can do that with no sandbox */
 	HR_FLEET_INVALID,  /* the request is wrong; *err is set */
+	HR_FLEET_DECLINED, /* the engine does not do that now; *err is set */
 	HR_FLEET_REFUSED,  /* the key may not have that; *err is set */
 	HR_FLEET_BROKEN,   /* *err is set */
 };

@@ -77,7 +77,9 @@ choose_names(struct forking *f, struct hr_err *err)
 	if (f->how->count > HR_BOX_FORK_MAX)
 		return hr_err_set(
 		    err, HR_E_INVAL, "a box can have %d branches at once", HR_BOX_FORK_MAX);
-	if (f->how->count == 0)
+	if (f->how->names != NULL)
+		hr_strv_add_all(&f->names, f->how->names);
+	else if (f->how->count == 0)
 		hr_strv_add(&f->names, f->how->name);
 	for (i = 1; i <= f->how->count; i++)
 		hr_strv_addf(&f->names, "%s-%u", f->how->name, i);

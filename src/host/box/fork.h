@@ -11,7 +11,9 @@
 struct hr_box_fork {
 	const char *name; /* name of the branch; with a count its start, before "-1" */
 	unsigned count;   /* 0: one branch, without a number */
-	bool freeze;      /* copy although a command runs or a file is open for writing */
+	/* names of all branches, in the place of the two above; NULL: those */
+	const char *const *names;
+	bool freeze; /* copy although a command runs or a file is open for writing */
 };
 
 /* Forks a connected box. *ret_json is the answer, which the caller frees: {"sandbox": NAME,
