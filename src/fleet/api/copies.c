@@ -27,6 +27,25 @@ can(struct hr_fleet_call *c)
 	return false;
 }
 
+/* Looks the sandbox up before all else: to other keys it is unknown. Returns false after it has
+ * answered. */
+static bool
+is_own(struct hr_fleet_call *c, const char *id)
+{
+	struct hr_fleet *f = c->api->fleet;
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
+	struct hr_err err = {0};
+	int found;
+
+	(void)pthread_mutex_lock(&f->lock);
+	found = f->store->ops->find(f->store, id, &row, &err);
+	(void)pthread_mutex_unlock(&f->lock);
+	if (found == 1 && row.key == c->key.id)
+		return true;
+	hr_fleet_refuse(c->a, found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND, &row, &err);
+	return false;
+}
+
 static void
 put_answer(struct hr_fleet_call *c, const struct hr_fleet_row *rows, size_t n, const char *json)
 {
@@ -89,12 +108,12 @@ hr_fleet_call_fork(struct hr_fleet_call *c)
 	struct hr_err err = {0};
 	size_t i;
 
-	if (!can(c))
-		return;
 	if (why != NULL) {
 		(void)hr_fleet_say(c->a, 400, why);
 		return;
 	}
+	if (!is_own(c, how.id) || !can(c))
+		return;
 	for (n = 1; n <= count; n++)
 		hr_strv_addf(&sessions, "%s-%d", session, (int)n);
 	if (count == 0)
@@ -126,13 +145,13 @@ hr_fleet_call_snapshot(struct hr_fleet_call *c)
 	enum hr_fleet_result r;
 	struct hr_err err = {0};
 
-	if (!can(c))
-		return;
 	if (id == NULL || (name != NULL && hr_json_text(name) == NULL)) {
 		(void)hr_fleet_say(
 		    c->a, 400, "the body must be {\"runtime_id\": TEXT, \"name\"?: TEXT}");
 		return;
 	}
+	if (!is_own(c, id) || !can(c))
+		return;
 	r = hr_fleet_snapshot(c->api->fleet, &c->key, id, hr_json_text(name), &row, &o, &err);
 	if (r != HR_FLEET_OK) {
 		hr_fleet_refuse(c->a, r, &row, &err);
