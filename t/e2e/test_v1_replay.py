@@ -3,16 +3,18 @@
 
 import json
 import os
+import pwd
 import re
+import shutil
 import subprocess
 import sys
 import time
 from urllib.parse import quote
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.supervised import SRCDIR, run_tests  # noqa: E402
+from lib.supervised import SRCDIR, Server, need_root, run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
-from test_v1 import IDENTITY, V1  # noqa: E402
+from test_v1 import IDENTITY, KEY, V1  # noqa: E402
 
 DATES = {"GIT_AUTHOR_DATE": "2026-01-02T03:04:05+0200", "GIT_COMMITTER_DATE": "2026-01-02T03:04:05+0200"}
 
@@ -103,6 +105,35 @@ def directories():
         equal(a.status, 404, a)
 
 
+class Rooted(V1):
+    """Root's, with a shell that is nobody's."""
+
+    def __init__(self):
+        Server.__init__(self, name="nobody", env={"SESSION_API_KEY": KEY, "RUNTIME_USERNAME": "nobody", "USER": "root"},
+                        args=["--listen", "127.0.0.1"], settings={"openhands_v1": True})
+
+
+def account():
+    """A directory is the shell's account's, and is made where that account may make it."""
+    need_root()
+    with Rooted() as s:
+        os.mkdir(s.top + "/closed", 0o700)
+        shutil.chown(s.work_dir, "nobody")
+        os.symlink(s.top + "/closed", s.work_dir + "/link")
+        os.lchown(s.work_dir + "/link", pwd.getpwnam("nobody").pw_uid, -1)
+        make = "/api/file/create_directory?path=%s/"
+        equal(s.ask("POST", make % s.work_dir + "a/b").json(), {"success": True})
+        a = s.execute("cd a/b && touch f && stat -c %U . && id -un").json()
+        equal((a["exit_code"], a["stdout"]), (0, "nobody\nnobody\n"), a)
+        for path in (s.top + "/new", s.top + "/closed/new", s.work_dir + "/link/new"):
+            a = s.ask("POST", "/api/file/create_directory?path=" + path)
+            equal((a.status, a.json()["detail"].startswith("Permission denied: ")), (403, True), a)
+        equal(os.listdir(s.top + "/closed"), [])
+        a = s.ask("GET", "/api/file/search_subdirs?path=%s/link" % s.work_dir)
+        equal((a.status, "Permission denied" in a.json()["detail"]), (403, True), a)
+        equal(s.ask("GET", "/api/file/home").json()["home"], pwd.getpwnam("nobody").pw_dir)
+
+
 def home():
     with V1() as s:
         where = s.execute("echo ~").json()["stdout"].rstrip("\n")
@@ -148,4 +179,4 @@ def table():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([bash, directories, home, commits, changes, table]))
+    sys.exit(run_tests([bash, directories, account, home, commits, changes, table]))

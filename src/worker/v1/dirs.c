@@ -51,11 +51,18 @@ void
 hr_v1_make_directory(struct hr_rex_call *c, const struct hr_buf *path)
 {
 	HR_BUF(why, HR_TARGET_TEXT_MAX);
+	struct hr_account_own own;
 	bool fine;
 	size_t made;
 	int sys = 0;
 
+	/* the directory is for commands, which run as the shell's account */
+	if (hr_reach_enter(&own) < 0) {
+		hr_answer_generic(c->ret);
+		return;
+	}
 	fine = hr_target_mkdirs(path->p, &made, &why) == 0;
+	hr_account_leave(&own);
 	(void)sscanf(hr_buf_str(&why), "[Errno %d]", &sys);
 	if (sys == EEXIST || sys == ENOTDIR || is_taken(path->p))
 		hr_answer_detail(c->ret, 400, "Path exists and is not a directory");
