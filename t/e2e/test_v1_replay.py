@@ -36,12 +36,15 @@ def replay(s, name, least):
                            stdout=subprocess.DEVNULL)
             subprocess.run(["chown", "-Rh", "--reference=.", c["state"]], cwd=s.work_dir, check=True)
         body = json.dumps(c["body"]) if "body" in c else None
-        a = s.ask(c["method"], c["target"].replace("@", quote(top)), body)
+        target = c["target"].replace("@", quote(top))
+        a = s.upload(target, c["file"].encode()) if "file" in c else s.ask(c["method"], target, body)
         wanted = c.get("improved", c)
         equal(a.status, wanted["status"], (c, a))
         if "answer" in wanted:
             got = json.dumps(a.json()).replace(top, "@")
             equal(json.loads(got), wanted["answer"], c["target"])
+        if "text" in wanted:
+            equal(a.body.decode(), wanted["text"], c["target"])
 
 
 class Player:
@@ -143,6 +146,11 @@ def home():
         equal([(x["label"], x["path"]) for x in a["favorites"]], [(x["name"], x["path"]) for x in listed["items"]])
 
 
+def transfer():
+    with V1() as s:
+        replay(s, "transfer.jsonl", 50)
+
+
 def commits():
     with V1() as s:
         replay(s, "commits.jsonl", 60)
@@ -179,4 +187,4 @@ def table():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([bash, directories, account, home, commits, changes, table]))
+    sys.exit(run_tests([bash, directories, account, home, transfer, commits, changes, table]))

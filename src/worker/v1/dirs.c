@@ -178,7 +178,6 @@ hr_v1_subdirectories(struct hr_rex_call *c, const struct hr_buf *path)
 {
 	HR_CLEAN(hr_strv_done) struct hr_strv keys = {0};
 	HR_BUF(page, KEY_MAX);
-	HR_BUF(clean, HR_TARGET_TEXT_MAX);
 	struct hr_buf *b = &c->ret->body;
 	long long limit = 100;
 	bool hidden = false;
@@ -187,7 +186,6 @@ hr_v1_subdirectories(struct hr_rex_call *c, const struct hr_buf *path)
 
 	if (!hr_v1_number(c, "limit", 1, 100, &limit) || !hr_v1_truth(c, "include_hidden", &hidden))
 		return;
-	hr_purepath_put(&clean, path->p, path->len);
 	sys = read_keys(path->p, hidden, &keys);
 	if (sys != 0) {
 		refuse(c, path->p, sys);
@@ -197,10 +195,7 @@ hr_v1_subdirectories(struct hr_rex_call *c, const struct hr_buf *path)
 	from = find_page(&keys, hr_buf_str(&page));
 	to = keys.n - from > (size_t)limit ? from + (size_t)limit : keys.n;
 	hr_buf_adds(b, "{\"items\":");
-	if (clean.fail == HR_OK)
-		put_entries(b, "name", &clean, &keys, from, to);
-	else
-		b->fail = clean.fail;
+	put_entries(b, "name", path, &keys, from, to);
 	hr_json_put_named(b, "next_page_id", to < keys.n ? name_of(keys.v[to]) : NULL);
 	hr_buf_addc(b, '}');
 }

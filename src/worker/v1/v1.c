@@ -4,11 +4,14 @@
 
 #include "worker/v1/v1.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <json-c/json.h>
 
+#include "files/purepath.h"
 #include "shell/quote.h"
 
 #define GIT_LIMIT_S 60
@@ -19,28 +22,31 @@
 
 /* ---- paths ---- */
 
-/* Takes the path from the query, or from the rest of the URL as in earlier clients. Returns false
- * after sending an error. */
+/* Takes the path from the query, or from the rest of the URL as in earlier clients, without
+ * superfluous slashes. Returns false after sending an error. */
 static bool
 absolute_path(struct hr_rex_call *c, struct hr_span rest, struct hr_buf *path)
 {
-	bool given = hr_request_query(c->r, "path", path);
+	HR_BUF(text, PATH_MAX_LEN);
+	bool given = hr_request_query(c->r, "path", &text);
 
 	if (!given) {
 		if (rest.len > 0 && rest.p[0] != '/')
-			hr_buf_addc(path, '/');
-		hr_buf_add(path, rest.p, rest.len);
+			hr_buf_addc(&text, '/');
+		hr_buf_add(&text, rest.p, rest.len);
 	}
-	if (path->fail != HR_OK)
+	hr_purepath_put(path, hr_buf_str(&text), text.len);
+	if (path->fail != HR_OK || text.fail != HR_OK)
 		return hr_answer_generic(c->ret);
-	if (path->len == 0 && !given)
+	if (text.len == 0 && !given)
 		return hr_answer_detail(c->ret, 422, "path: Field required");
 	if (hr_buf_str(path)[0] != '/')
 		return hr_answer_detail(c->ret, 400, "Path must be absolute");
 	return strlen(path->p) == path->len || hr_answer_detail(c->ret, 404, "File not found");
 }
 
-/* Takes the status from an error message like "404: File not found". */
+/* Takes the status from an error message like "404: File not found", or "[Errno 21]" of an upload.
+ */
 static void
 take_status(struct hr_answer *ret)
 {
@@ -48,6 +54,7 @@ take_status(struct hr_answer *ret)
 	const char *detail = NULL;
 	char *end;
 	long status;
+	int sys;
 
 	if (ret->status != 500)
 		return;
@@ -55,6 +62,13 @@ take_status(struct hr_answer *ret)
 		detail = hr_json_text_at(body, "detail");
 	if (detail == NULL)
 		return;
+	if (sscanf(detail, "[Errno %d]", &sys) == 1) {
+		if (sys == EISDIR)
+			hr_answer_detail(ret, 400, "Path is a directory");
+		else if (sys == ENOTDIR || sys == EEXIST)
+			hr_answer_detail(ret, 400, "A parent of the path is not a directory");
+		return;
+	}
 	status = strtol(detail, &end, 10);
 	if (end == detail + 3 && strncmp(end, ": ", 2) == 0 && status >= 400 && status < 500)
 		hr_answer_detail(ret, (int)status, end + 2);
@@ -70,7 +84,7 @@ upload(struct hr_rex_call *c, struct hr_span rest)
 
 	if (!absolute_path(c, rest, &path))
 		return;
-	if (path.p[path.len - 1] == '/') {
+	if (strcmp(path.p, "/") == 0) {
 		hr_answer_detail(c->ret, 400, "Path is a directory");
 	} else if (hr_upload_to(c->w, c->r, &path, &size, c->ret)) {
 		hr_buf_reset(&c->ret->body);

@@ -29,7 +29,7 @@ void hr_v1_search(struct hr_rex_call *c);
 void hr_v1_get_event(struct hr_rex_call *c, struct hr_span id);
 void hr_v1_get_events(struct hr_rex_call *c);
 
-/* ---- dirs.c; path is absolute ---- */
+/* ---- dirs.c; path is absolute and normalised ---- */
 void hr_v1_make_directory(struct hr_rex_call *c, const struct hr_buf *path);
 /* Lists the directories in a directory, one page per request. */
 void hr_v1_subdirectories(struct hr_rex_call *c, const struct hr_buf *path);
