@@ -93,7 +93,7 @@ put_end(char ret[END], const struct sockaddr_storage *a, socklen_t len)
 }
 
 /* Resets the connection `fd` of a process if it leads to the sandbox. nginx has connections to
- * sandboxes, too, which are told from those of clients by both ends. */
+ * sandboxes, too, which differ from those of clients in one of the ends. */
 static void
 reset_one(int pidfd, int fd, const char *id)
 {

@@ -190,8 +190,8 @@ add_mounts(pid_t pid, const char *storage, struct hr_strv *seen, struct hr_buf *
 /* Lists the numbers of such mounts in all namespaces of the box, whose processes can make more.
  * Fails if none is found. */
 static int
-own_mounts(const struct hr_box *b, const struct processes *all, struct hr_buf *ids,
-    struct hr_err *err)
+own_mounts(
+    const struct hr_box *b, const struct processes *all, struct hr_buf *ids, struct hr_err *err)
 {
 	HR_FREE char *storage = NULL;
 	HR_CLEAN(hr_strv_done) struct hr_strv seen = {0};

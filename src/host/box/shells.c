@@ -20,7 +20,7 @@
 #define SESSIONS_MAX 64
 #define PLACE "/var/tmp/.handrail-fork."
 #define DEFAULT "default"
-#define TIMEOUT_S 60 /* for all shells of one box */
+#define TIMEOUT_S 60 /* limit for all shells of one box */
 #define SCRIPT_MAX (64u << 10)
 
 /* Walks the names of all variables without a process, whose number `$!` would keep, and without

@@ -88,8 +88,7 @@ hr_box_hold(const struct hr_box *b, int *ret_fd, struct hr_err *err)
 		hr_fd_close(ret_fd);
 		*ret_fd = open(b->side.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (*ret_fd < 0)
-			return errno == ENOENT ? 0
-					       : hr_err_sys(err, errno, "open %s", b->side.dir);
+			return errno == ENOENT ? 0 : hr_err_sys(err, errno, "open %s", b->side.dir);
 		if (wait_for(b->h, *ret_fd, LOCK_EX, b->side.dir, err) < 0)
 			return -1;
 		/* the directory may have been removed and made again meanwhile */
@@ -344,8 +343,7 @@ hr_box_snapshot(void *self, const char *tag, char **ret_json, struct hr_err *err
 	int r;
 
 	*ret_json = NULL;
-	if ((tag != NULL && check_tag(tag, err) < 0) ||
-	    store_open(&s, b->h, true, err) < 0 ||
+	if ((tag != NULL && check_tag(tag, err) < 0) || store_open(&s, b->h, true, err) < 0 ||
 	    choose_tag(&s, b->h->sid, tag, &name, err) < 0 || hr_box_hold(b, &s.locks[1], err) < 0)
 		return -1;
 	r = make(&s, b, name, ret_json, err);

@@ -12,10 +12,9 @@
  * -1 with *err set. */
 int hr_box_snapshots(const char *state_dir, char **ret_json, struct hr_err *err);
 
-/* Removes a snapshot below h->state_dir, and reports a wait by h->log(). Boxes that were started from it have their own copies. Returns 0, or -1 with
- * *err set, HR_E_NOTFOUND if there is none. */
-int hr_box_snapshot_remove(
-    const struct hr_backend_host *h, const char *tag, struct hr_err *err);
+/* Removes a snapshot below h->state_dir, and reports a wait by h->log(). Boxes that were started
+ * from it have their own copies. Returns 0, or -1 with *err set, HR_E_NOTFOUND if there is none. */
+int hr_box_snapshot_remove(const struct hr_backend_host *h, const char *tag, struct hr_err *err);
 
 /* Writes a snapshot to fd as an image: a tar archive with the layout of OCI, whose layer has the
  * differences to the system below the box. Returns 0, or -1 with *err set, HR_E_NOTFOUND if there

@@ -10,9 +10,9 @@ struct json_object;
 
 struct hr_engine {
 	struct hr_http *http;
-	char *socket; /* NULL: TCP */
-	char *base;   /* the base address, "http://localhost/v1.41" */
-	int watch_fd; /* when it is readable, calls are aborted with an error; -1: none */
+	char *socket;       /* NULL: TCP */
+	char *base;         /* the base address, "http://localhost/v1.41" */
+	int watch_fd;       /* when it is readable, calls are aborted with an error; -1: none */
 	unsigned timeout_s; /* limit of a call; hr_engine_init() sets the usual one */
 };
 

@@ -339,10 +339,9 @@ child_event(struct bufferevent *b, short what, void *arg)
 	if ((what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) == 0 || c->ended != NULL)
 		return;
 	(void)bufferevent_disable(b, EV_READ | EV_WRITE);
-	/* under valgrind there is no pidfd, and the whole time passes */
+	/* the whole time passes where there is no pidfd, as under valgrind */
 	c->pidfd = hr_pidfd_open(c->pid);
-	c->ended =
-	    event_new(c->hub->base, c->pidfd, c->pidfd >= 0 ? EV_READ : 0, child_ended, c);
+	c->ended = event_new(c->hub->base, c->pidfd, c->pidfd >= 0 ? EV_READ : 0, child_ended, c);
 	if (c->ended == NULL || event_add(c->ended, &limit) != 0)
 		child_ended(-1, 0, c);
 }

@@ -177,8 +177,8 @@ hr_handle_rename(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 	struct hr_account_own own = {.changed = false};
 	int sys;
 
-	if (body != NULL && entry_open(w, &from, body, "path", ret) && entry_is_there(w, &from, ret) &&
-	    entry_open(w, &to, body, "to", ret) &&
+	if (body != NULL && entry_open(w, &from, body, "path", ret) &&
+	    entry_is_there(w, &from, ret) && entry_open(w, &to, body, "to", ret) &&
 	    enter(from.shells || to.shells, &own, to.path, ret)) {
 		hr_journal_mark(&w->journal, &w->once);
 		sys = hr_path_rename_free(from.dir, from.leaf, to.dir, to.leaf) == 0 ? 0 : errno;
