@@ -453,6 +453,7 @@ def parts_by_themselves():
     need_browser()
     with Keyed() as s, Window() as w:
         w.open(s.page())
+        w.until("the page is at rest", "return document.querySelector('#key')")  # it replaces all that is shown
         equal(w.js_async(PARTS), {"files": [True, False], "terminal": [None, 8, "new"],
                                   "log": ["five four three handraild was restarted two one", 4],
                                   "once": [["seven", "six", "five", "four"], 6], "confirm": [True, None],
