@@ -2,6 +2,8 @@
 """Snapshots of boxes: what a box that starts from one has, and that nothing is left of killed and failed commands.
 As root each case is done twice, by root and by another account."""
 
+import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -316,7 +318,35 @@ def waits(h):
     h.ok("snapshot", "rm", "t", "v")
 
 
-CASES = [life, layers, lists, kept, paused, ids, killed, waits, full, twenty, raced]
+def replaced(h):
+    """The lock that a command waits for is that of the directory that has the name then, and not of an earlier one."""
+    h.ok("up", "-q", "one")
+    box = h.box("one")
+    kept = box["dir"] + ".kept"
+    with contextlib.ExitStack() as locks:
+        def lock():
+            fd = os.open(box["dir"], os.O_RDONLY)
+            locks.callback(os.close, fd)
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            return fd
+        first = lock()
+        command = h.popen("down", "one")
+        said = [command.stderr.readline()]
+        os.rename(box["dir"], kept)
+        os.mkdir(box["dir"], 0o700)
+        os.chown(box["dir"], os.stat(kept).st_uid, os.stat(kept).st_gid)
+        second = lock()
+        fcntl.flock(first, fcntl.LOCK_UN)
+        said.append(command.stderr.readline())
+        equal((["waiting for it" in line for line in said], process.has_ended(box["pid"])), ([True, True], False), said)
+        os.rmdir(box["dir"])
+        os.rename(kept, box["dir"])
+        fcntl.flock(second, fcntl.LOCK_UN)
+        command.communicate(timeout=PATIENCE)
+    equal((command.returncode, h.left(box)), (0, []))
+
+
+CASES = [life, layers, lists, kept, paused, ids, killed, waits, replaced, full, twenty, raced]
 
 
 if __name__ == "__main__":
