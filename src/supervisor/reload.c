@@ -147,8 +147,8 @@ stays_closed(const struct hr_server *s, const struct hr_settings *fresh, const s
 	    fresh->tls_client_ca[0] != '\0')
 		return 0;
 	return hr_err_set(err, HR_E_INVAL,
-	    "%s can be reached from other machines: leave a session key, or restart with "
-	    "--allow-unauthenticated",
+	    "%s can be reached from other machines and would have no session key: keep one, "
+	    "or restart with --allow-unauthenticated",
 	    s->site.listen.text);
 }
 

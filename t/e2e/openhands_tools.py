@@ -224,6 +224,13 @@ def over_mcp(w):
     handrail("down", "-q", "agents")
 
 
+def missing_program(w):
+    """A search that cannot be done is an error, not an empty list; in a container, whose programs can be removed."""
+    equal(w.execute_command("rm /usr/bin/xargs").exit_code, 0)
+    _, seen = talk(scripted(("glob", {"pattern": "*"}), ("grep", {"pattern": "x"})), w)
+    equal([(o.is_error, o.text) for o in seen[:2]], [(True, "xargs is not installed in the sandbox")] * 2)
+
+
 def shown(o, *directories):
     """An observation as both executors make it: without the names of directories, and without the end of lines."""
     text = o.text
@@ -333,8 +340,9 @@ def run_all(kinds, host, cases):
     tap = Tap()
     for kind in kinds:
         for case in (conversation, soft_timeouts, long_outputs, secrets, workspace, lifecycle, over_mcp,
-                     like_sdk_editor, like_sdk_terminal):
-            if cases and case.__name__ not in cases or kind != "local" and "like" in case.__name__:
+                     missing_program, like_sdk_editor, like_sdk_terminal):
+            if cases and case.__name__ not in cases or kind != "local" and "like" in case.__name__ or \
+                    kind != "docker" and case is missing_program:
                 continue
 
             def in_one():
@@ -362,7 +370,7 @@ def main():
     if "--docker" not in sys.argv[1:]:
         return run_all(("local", "box"), Host, cases)
     dockerhost.find_engine()
-    dockerhost.PROGRAMS += ["find", "md5sum", "sort"]
+    dockerhost.PROGRAMS += ["md5sum", "xargs"]
     with tempfile.TemporaryDirectory() as top:
         dockerhost.make_image(top)
     try:

@@ -290,11 +290,15 @@ class SearchExecutor(ToolExecutor):
 
     def search(self, observation, where, script, words, pattern, field, **more):
         more.update({"pattern": pattern, "search_path": where})
-        script = ('cd -- "$1" 2>/dev/null || exit 3; shift; { ' + script +
+        script = ('for p in xargs stat; do command -v $p >/dev/null || '
+                  '{ echo "$p is not installed in the sandbox" >&2; exit 1; }; done; '
+                  'cd -- "$1" 2>/dev/null || exit 3; shift; { ' + script +
                   '; } | xargs -0r stat -L --printf "%Y\\t%n\\0" -- 2>/dev/null; exit 0')
         try:
             done = self.workspace.box.execute(["bash", "-c", script, "bash", where, *words], timeout=SEARCH_SECONDS)
-            error = {3: "%s is not a directory" % where, 0: done.stderr.strip()}.get(done.exit_code, done.stderr)
+            error = done.stderr.strip()
+            if done.exit_code != 0:
+                error = "%s is not a directory" % where if done.exit_code == 3 else error or "The search failed."
         except TimeoutError:
             error = "The search took more than %d seconds: name a smaller directory." % SEARCH_SECONDS
         if error:
