@@ -246,7 +246,7 @@ def more_than_there_are_connections():
             with contextlib.suppress(OSError, http.client.HTTPException):
                 return s.get("/alive").status == 200
         s.until("there is room", alive)
-        equal("nginx are in use: raising the limit to 800" in s.log(), True, s.log())
+        equal("nginx run out: raising the limit to 800" in s.log(), True, s.log())
         s.until("the full worker takes no more", lambda: any(
             "is shutting down" in process.command_line(pid) for pid in process.descendants(s.pid)))
         open_it()

@@ -169,6 +169,10 @@ START_TEST(all_connections_are_taken)
 		long long full;
 	} rows[] = {{"12#12: *4567 2048 worker_connections are not enough while connecting", 2048},
 	    {"12#12: 64 worker_connections are not enough, reusing connections", 64},
+	    {"12#12: *7 limiting connections, dry run, by zone \"handrail_many_1024\", client: a",
+		1024},
+	    {"12#12: *7 limiting connections, dry run, by zone \"handrail_many_", 0},
+	    {"12#12: *7 limiting connections by zone \"handrail_open\", client: a", 0},
 	    {"12#12: *4 2048 worker_connections", 0},
 	    {"12#12: *4 worker_connections are not enough", 0},
 	    {"12#12: *4 open() \"/2048 worker_connections are not enough\" failed", 0},

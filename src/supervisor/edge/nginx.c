@@ -155,8 +155,9 @@ nginx_lost(struct hr_service *svc, const struct hr_exit *how, bool worked, int64
 		ctx->start_failed(ctx, "nginx did not start");
 }
 
-/* Grows nginx when all connections are taken and new clients are refused. A new worker process with
- * more connections takes over; the old one ends when its connections are done or time out. */
+/* Grows nginx when its connections run out: many are taken, or all and new clients are refused. A
+ * new worker process with more connections takes over; the old one ends when its connections are
+ * done or time out. */
 static void
 nginx_grow(struct hr_nginx *n, long long full)
 {
@@ -171,9 +172,8 @@ nginx_grow(struct hr_nginx *n, long long full)
 	s->grown = full * GROWTH_STEP < most ? full * GROWTH_STEP : most;
 	if (hr_nginx_connections(s, &ctx->settings) == full)
 		return; /* the kernel permits no more */
-	hr_log(HR_LOG_WARNING,
-	    "all %lld connections of nginx are in use: raising the limit to %lld", full,
-	    hr_nginx_connections(s, &ctx->settings));
+	hr_log(HR_LOG_WARNING, "the %lld connections of nginx run out: raising the limit to %lld",
+	    full, hr_nginx_connections(s, &ctx->settings));
 	if (hr_nginx_configure(s, &ctx->settings, &s->keys, false, &err) == 0)
 		hr_nginx_reload(n);
 	else
@@ -200,7 +200,7 @@ nginx_line(void *arg, char *line, size_t len, size_t *ret_skip)
 	hide_secret(&nginx_of(arg)->site->viewer, line, len);
 	if (full > 0)
 		nginx_grow(nginx_of(arg), full);
-	return level;
+	return full > 0 && level == HR_LOG_WARNING ? HR_LOG_DEBUG : level;
 }
 
 static int

@@ -8,12 +8,15 @@
 
 #include "base/log.h"
 
-/* Parses "9#9: *17 1024 worker_connections are not enough", also without a client's number. */
+/* Parses "9#9: *17 1024 worker_connections are not enough", also without a client's number, and the
+ * line about many requests to plugins. */
 long long
 hr_nginx_line_full(const char *text, size_t len)
 {
 	static const char words[] = " worker_connections are not enough";
+	static const char many[] = "limiting connections, dry run, by zone \"handrail_many_";
 	size_t at = 0, digits;
+	bool early;
 	char number[20];
 
 	while (at < len && text[at] != ' ')
@@ -25,13 +28,17 @@ hr_nginx_line_full(const char *text, size_t len)
 	if (at == len)
 		return 0;
 	at++;
+	early = len - at > sizeof(many) && memcmp(text + at, many, sizeof(many) - 1) == 0;
+	if (early)
+		at += sizeof(many) - 1;
 	for (digits = 0; at + digits < len && digits < sizeof(number) - 1 &&
 			 text[at + digits] >= '0' && text[at + digits] <= '9';
 	     digits++)
 		number[digits] = text[at + digits];
 	number[digits] = '\0';
 	at += digits;
-	if (len - at < sizeof(words) - 1 || memcmp(text + at, words, sizeof(words) - 1) != 0)
+	if (!early &&
+	    (len - at < sizeof(words) - 1 || memcmp(text + at, words, sizeof(words) - 1) != 0))
 		return 0;
 	return strtoll(number, NULL, 10);
 }

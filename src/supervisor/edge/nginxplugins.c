@@ -83,10 +83,11 @@ keep_from_page(struct hr_buf *b, const struct hr_plugin *p, const struct hr_mani
 }
 
 #define KEYLESS_MAX 256 /* maximum concurrent requests to all plugins without a key */
+#define LIMIT_MAX 65535 /* the most that nginx takes */
 
 static void
 one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_http *h,
-    const char *run_dir, const char *limits, long long body_max, bool page)
+    const char *run_dir, const char *limits, long long body_max, bool page, long long connections)
 {
 	static const char *const uris[] = {"/-/auth", "/-/bearer"};
 	const char *last = strrchr(h->prefix, '/');
@@ -106,9 +107,13 @@ one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manife
 	/* clients without a key may hold streams open for ever, two connections each */
 	if (h->auth == HR_MANIFEST_NONE)
 		hr_buf_addf(b, "\tlimit_conn handrail_open %d;\n%s", KEYLESS_MAX, limits);
-	hr_buf_addf(
-	    b, "\terror_page 403 = @handrail_%s;\n", p->m.v1 ? "v1_unauthorized" : "forbidden");
-	hr_buf_adds(b, "\terror_page 413 = @handrail_too_large;\n"
+	else if (*limits == '\0') /* refuses nothing: nginx gets more connections in time */
+		hr_buf_addf(b,
+		    "\tlimit_conn handrail_many_%lld %lld;\n"
+		    "\tlimit_conn_dry_run on;\n\tlimit_conn_log_level warn;\n",
+		    connections, connections / 8 < LIMIT_MAX ? connections / 8 : LIMIT_MAX);
+	hr_buf_adds(b, "\terror_page 403 = @handrail_forbidden;\n"
+		       "\terror_page 413 = @handrail_too_large;\n"
 		       "\terror_page 429 = @handrail_too_many;\n"
 		       "\terror_page 500 = @handrail_failed;\n"
 		       "\terror_page 502 503 504 = @handrail_unavailable;\n");
@@ -122,16 +127,16 @@ one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manife
 
 void
 hr_nginx_plugins(struct hr_buf *b, const struct hr_plugins *ps, const char *run_dir,
-    const char *limits, const struct hr_settings *c, bool page)
+    const char *limits, long long body_max, bool page, long long connections)
 {
 	const struct hr_plugin *p;
 	size_t i;
 
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{
-		for (i = 0; i < p->m.nhttp && (c->openhands_v1 || !p->m.v1); i++)
+		for (i = 0; i < p->m.nhttp; i++)
 			one_location(
-			    b, p, &p->m.http[i], run_dir, limits, c->client_max_body_bytes, page);
+			    b, p, &p->m.http[i], run_dir, limits, body_max, page, connections);
 	}
 }
 
