@@ -3,7 +3,9 @@
  * it is refused with words, or has a factor that is allowed, plugins that are texts, and a shape,
  * which is the same each time and does not know who asks or what is in the environment. A text of a
  * client of the E2B API (what begins with "?"): no pair of metadata has a null character, and no
- * path that would leave its prefix is called harmless, however it is encoded. */
+ * path that would leave its prefix is called harmless, however it is encoded. A query of a URL of a
+ * file (what begins with "&"): no token has signed it, but for the one whose signature is put
+ * there, and that one no other operation. */
 #include "config.h"
 
 #include <stdint.h>
@@ -99,6 +101,47 @@ one_text(const char *p, size_t len)
 	free(text);
 }
 
+static bool
+is_signed(const char *method, const char *uri, const char *token)
+{
+	const struct hr_fleet_request q = {.method = method, .uri = uri};
+	HR_CLEAN(hr_e2b_signed_done) struct hr_e2b_signed s;
+
+	hr_e2b_signed_read(&q, &s);
+	return hr_e2b_signed_by(&s, token);
+}
+
+/* Signs the values that were read, as a client does, and sends them in its way. */
+static void
+one_signature(const char *p, size_t len)
+{
+	char sum[HR_E2B_SIGNATURE];
+	HR_BUF(uri, 1u << 20);
+	HR_BUF(whole, 1u << 20);
+	HR_CLEAN(hr_e2b_signed_done) struct hr_e2b_signed s;
+
+	hr_buf_adds(&uri, "/files?");
+	hr_buf_add(&uri, p, strnlen(p, len));
+	must(!is_signed("GET", hr_buf_str(&uri), "token"));
+	hr_e2b_signed_read(
+	    &(struct hr_fleet_request){.method = "POST", .uri = hr_buf_str(&uri)}, &s);
+	hr_e2b_sign(hr_buf_str(&s.path), s.operation, hr_buf_str(&s.user), "token",
+	    hr_buf_str(&s.expiry), sum);
+	if (sum[0] == '\0')
+		return;
+	hr_buf_adds(&whole, "/files?path=");
+	hr_percent_encode(&whole, hr_buf_str(&s.path), "/");
+	hr_buf_adds(&whole, "&username=");
+	hr_percent_encode(&whole, hr_buf_str(&s.user), "");
+	hr_buf_adds(&whole, "&signature_expiration=");
+	hr_percent_encode(&whole, hr_buf_str(&s.expiry), "");
+	hr_buf_adds(&whole, "&signature=");
+	hr_percent_encode(&whole, sum, "");
+	must(is_signed("POST", hr_buf_str(&whole), "token"));
+	must(!is_signed("GET", hr_buf_str(&whole), "token"));
+	must(!is_signed("POST", hr_buf_str(&whole), "tokem"));
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -116,6 +159,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (size > 0 && *data == '?') {
 		one_text((const char *)data + 1, size - 1);
+		return 0;
+	}
+	if (size > 0 && *data == '&') {
+		one_signature((const char *)data + 1, size - 1);
 		return 0;
 	}
 	if (hr_json_decode((const char *)data, size, &request, &why) != 0)

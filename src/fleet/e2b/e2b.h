@@ -43,6 +43,18 @@ bool hr_e2b_leads_out(const char *path);
 /* Returns true for a path of the sandbox's server that only the fleet itself may use. */
 bool hr_e2b_is_closed(const char *path);
 
+/* ---- edge.c ---- */
+
+/* A request for a file by its signature. */
+struct hr_e2b_signed {
+	struct hr_buf path, user, signature, expiry;
+	const char *operation;
+};
+void hr_e2b_signed_read(const struct hr_fleet_request *q, struct hr_e2b_signed *s);
+void hr_e2b_signed_done(struct hr_e2b_signed *s);
+/* Returns true if it was signed with that token. */
+bool hr_e2b_signed_by(const struct hr_e2b_signed *s, const char *token);
+
 /* ---- answers ---- */
 
 /* Answers with a status and a message; always returns -1. */

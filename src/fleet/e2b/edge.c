@@ -114,14 +114,8 @@ by_name(const struct hr_fleet_api *api, const char *host, struct target *t)
 	return t->port > 0 && len == ID_LEN && take_id(t, dash + 1, len) ? NAMED : OTHER;
 }
 
-/* A request for a file by its signature. */
-struct signed_file {
-	struct hr_buf path, user, signature, expiry;
-	const char *operation;
-};
-
-static void
-read_signed(const struct hr_fleet_request *q, struct signed_file *s)
+void
+hr_e2b_signed_read(const struct hr_fleet_request *q, struct hr_e2b_signed *s)
 {
 	const char *query = strchr(q->uri, '?'), *p;
 
@@ -141,8 +135,8 @@ read_signed(const struct hr_fleet_request *q, struct signed_file *s)
 	(void)hr_fleet_query(&s->expiry, query, "signature_expiration");
 }
 
-static void
-signed_done(struct signed_file *s)
+void
+hr_e2b_signed_done(struct hr_e2b_signed *s)
 {
 	hr_buf_done(&s->path);
 	hr_buf_done(&s->user);
@@ -150,8 +144,8 @@ signed_done(struct signed_file *s)
 	hr_buf_done(&s->expiry);
 }
 
-static bool
-is_signed_by(const struct signed_file *s, const char *token)
+bool
+hr_e2b_signed_by(const struct hr_e2b_signed *s, const char *token)
 {
 	char right[HR_E2B_SIGNATURE];
 
@@ -161,7 +155,7 @@ is_signed_by(const struct signed_file *s, const char *token)
 }
 
 struct search {
-	const struct signed_file *s;
+	const struct hr_e2b_signed *s;
 	char id[HR_FLEET_ID]; /* the sandbox whose token signed it; "": none so far */
 	char last[HR_FLEET_ID];
 	unsigned n; /* rows of this page */
@@ -175,7 +169,7 @@ try_row(void *arg, const struct hr_fleet_row *row)
 	s->n++;
 	memcpy(s->last, row->id, sizeof(s->last));
 	if (s->id[0] == '\0' && row->key != 0 && hr_fleet_has_session(row->state) &&
-	    is_signed_by(s->s, row->session_key))
+	    hr_e2b_signed_by(s->s, row->session_key))
 		memcpy(s->id, row->id, sizeof(s->id));
 }
 
@@ -193,13 +187,13 @@ by_signature(const struct hr_fleet_api *api, const struct hr_fleet_request *q, s
     struct hr_fleet_answer *a)
 {
 	struct hr_fleet *f = api->fleet;
-	HR_CLEAN(signed_done) struct signed_file s = {.operation = NULL};
+	HR_CLEAN(hr_e2b_signed_done) struct hr_e2b_signed s = {.operation = NULL};
 	struct search search = {.s = &s};
 	struct hr_fleet_place turn;
 	struct hr_err err = {0};
 	int r;
 
-	read_signed(q, &s);
+	hr_e2b_signed_read(q, &s);
 	if (s.signature.len == 0 || f->store->ops->page == NULL) {
 		say_text(a, 400,
 		    "the headers E2b-Sandbox-Id and E2b-Sandbox-Port are missing, which name the "
@@ -260,7 +254,7 @@ static int
 check_file(
     const struct hr_fleet_request *q, const struct hr_fleet_row *row, struct hr_fleet_answer *a)
 {
-	HR_CLEAN(signed_done) struct signed_file s = {.operation = NULL};
+	HR_CLEAN(hr_e2b_signed_done) struct hr_e2b_signed s = {.operation = NULL};
 	const char *expiry;
 	char *end;
 
@@ -269,11 +263,11 @@ check_file(
 			   ? 0
 			   : hr_e2b_say(
 				 a, 401, "access token present in header but does not match");
-	read_signed(q, &s);
+	hr_e2b_signed_read(q, &s);
 	expiry = hr_buf_str(&s.expiry);
 	if (s.signature.len == 0)
 		return hr_e2b_say(a, 401, "missing signature query parameter");
-	if (!is_signed_by(&s, row->session_key))
+	if (!hr_e2b_signed_by(&s, row->session_key))
 		return hr_e2b_say(a, 401, "invalid signature");
 	if (*expiry == '\0')
 		return 0;

@@ -28,8 +28,7 @@
 #include "worker/e2b/mime.h"
 
 #define STEP (128u << 10)
-#define RANGES 32 /* maximum in a request; more mean the whole file */
-#define GZIP 16   /* added to zlib's window bits: the format of gzip */
+#define GZIP 16 /* added to zlib's window bits: the format of gzip */
 
 /* ---- encodings ---- */
 
@@ -132,23 +131,17 @@ send_packed(struct hr_e2b_call *c, const char *path, int *fd)
 
 /* ---- ranges ---- */
 
-struct range {
-	off_t from, len;
-};
-
 struct parts {
 	int fd;
 	size_t n;
-	struct range range[RANGES];
+	struct hr_e2b_range range[HR_E2B_RANGES];
 	char boundary[61];
 	const char *type;
 	off_t size;
 };
 
-/* Returns the number of ranges; 0: the whole file; -1: none overlaps with the file; -2: the header
- * is not a range. */
-static int
-parse_ranges(const char *header, off_t size, struct range *to)
+int
+hr_e2b_ranges(const char *header, off_t size, struct hr_e2b_range *to)
 {
 	const char *p = header + strlen("bytes=");
 	char one[64];
@@ -166,7 +159,7 @@ parse_ranges(const char *header, off_t size, struct range *to)
 		if (len + 7 > sizeof(one))
 			return -2;
 		(void)snprintf(one, sizeof(one), "bytes=%.*s", (int)len, p);
-		if (n == RANGES)
+		if (n == HR_E2B_RANGES)
 			return 0;
 		switch (hr_range_parse(one, size, &to[n].from, &to[n].len)) {
 		case HR_RANGE_ALL: return -2;
@@ -180,7 +173,7 @@ parse_ranges(const char *header, off_t size, struct range *to)
 }
 
 static void
-put_part_head(struct hr_buf *b, const struct parts *k, const struct range *r, bool first)
+put_part_head(struct hr_buf *b, const struct parts *k, const struct hr_e2b_range *r, bool first)
 {
 	hr_buf_addf(b, "%s--%s\r\nContent-Range: bytes %lld-%lld/%lld\r\nContent-Type: %s\r\n\r\n",
 	    first ? "" : "\r\n", k->boundary, (long long)r->from, (long long)(r->from + r->len - 1),
@@ -234,13 +227,13 @@ parts_free(void *arg)
 
 /* Takes *fd. */
 static void
-send_parts(struct hr_e2b_call *c, int *fd, off_t size, const struct range *ranges, int n)
+send_parts(struct hr_e2b_call *c, int *fd, off_t size, const struct hr_e2b_range *ranges, int n)
 {
 	static char type[sizeof("multipart/byteranges; boundary=") + 60];
 	struct parts *k = calloc(1, sizeof(*k));
 	struct hr_stream s = {parts_send, parts_free, k, 0};
 	unsigned char random[30];
-	HR_BUF(text, RANGES * 1024);
+	HR_BUF(text, HR_E2B_RANGES * 1024);
 	int i;
 
 	if (k == NULL || hr_random(random, sizeof(random), NULL) < 0) {
@@ -313,7 +306,7 @@ send_plain(struct hr_e2b_call *c, const char *path, int *fd, const struct stat *
 {
 	struct hr_answer *ret = c->ret;
 	const char *unless = c->r->if_range, *type = hr_mime_by_name(path);
-	struct range range[RANGES];
+	struct hr_e2b_range range[HR_E2B_RANGES];
 	char start[HR_MIME_SNIFF];
 	HR_BUF(text, 128);
 	ssize_t sniffed;
@@ -322,7 +315,7 @@ send_plain(struct hr_e2b_call *c, const char *path, int *fd, const struct stat *
 	hr_filebody_date(&text, st->st_mtime);
 	ret->status = check_conditions(c, st->st_mtime);
 	if (c->r->range[0] != '\0' && (unless[0] == '\0' || parse_date(unless) == st->st_mtime))
-		n = parse_ranges(c->r->range, st->st_size, range);
+		n = hr_e2b_ranges(c->r->range, st->st_size, range);
 	if (ret->status == 200 && n < 0) {
 		ret->status = 416;
 		ret->content_type = "text/plain; charset=utf-8";

@@ -48,6 +48,16 @@ char *hr_e2b_parent(const char *path);
 /* Appends EntryInfo of a path. Returns 0, or -1 with errno. */
 int hr_e2b_put_entry(struct hr_buf *b, const char *path);
 
+/* ---- download.c ---- */
+
+#define HR_E2B_RANGES 32 /* maximum in a request; more mean the whole file */
+struct hr_e2b_range {
+	off_t from, len;
+};
+/* Parses the header Range. Returns the number of ranges; 0: the whole file; -1: none overlaps with
+ * the file; -2: the header is not a range. */
+int hr_e2b_ranges(const char *header, off_t size, struct hr_e2b_range *to);
+
 /* ---- a part for each group of paths ---- */
 void hr_e2b_filesystem(struct hr_e2b_call *c, const char *method);
 void hr_e2b_download(struct hr_e2b_call *c);
