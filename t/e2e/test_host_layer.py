@@ -130,6 +130,7 @@ def layout(h):
     equal(json.loads(files["manifest.json"])[0]["RepoTags"], ["handrail-box:s"])
     with tarfile.open(fileobj=io.BytesIO(blob(files, layer))) as tar:
         all_of = {m.name: m for m in tar.getmembers()}
+        equal(len(all_of), len(tar.getmembers()), "each name is there once")
     equal([all_of[n].type for n in ("usr/local/bin/own", "usr/local/share/new", "workspace")],
           [tarfile.REGTYPE] * 2 + [tarfile.DIRTYPE])
     equal(("usr/local/share/.wh..wh..opq" in all_of, "etc/.wh.shadow" in all_of), (True, True))

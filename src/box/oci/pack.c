@@ -26,6 +26,7 @@
 
 struct pack {
 	struct oci_out out;
+	int storage;
 	struct archive_entry *e;
 	struct archive_entry_linkresolver *links;
 	struct hr_buf way; /* name of the current entry */
@@ -227,6 +228,24 @@ is_opaque(int fd)
 }
 
 static int put_below(struct pack *p, int fd, unsigned depth, struct hr_err *err);
+static int open_layer(int storage, const char *seen, int *ret, struct hr_err *err);
+
+/* Returns true for the place of an overlay in the box's root. Its layer has an entry of the same
+ * name, which must be the only one. */
+static bool
+is_covered(const struct pack *p)
+{
+	const char *seen;
+	size_t i;
+
+	for (i = 0; !p->overlay && (seen = box_view_seen(i)) != NULL; i++)
+		if (strcmp(seen, hr_buf_str(&p->way)) == 0) {
+			HR_CLOSE int fd = -1;
+
+			return open_layer(p->storage, seen, &fd, NULL) == 0 && fd >= 0;
+		}
+	return false;
+}
 
 static int
 put_directory(struct pack *p, int fd, unsigned depth, struct hr_err *err)
@@ -235,6 +254,8 @@ put_directory(struct pack *p, int fd, unsigned depth, struct hr_err *err)
 
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return failed(p, err);
+	if (is_covered(p))
+		return 0;
 	describe(p, &st);
 	if (add_attributes(p, fd) < 0)
 		return failed(p, err);
@@ -290,24 +311,14 @@ put_below(struct pack *p, int fd, unsigned depth, struct hr_err *err)
 	return d != NULL && errno == 0 ? 0 : failed(p, err);
 }
 
-/* Writes the directory of the storage, which is missing in most storages, as `place` of the box;
- * "" is its root. */
+/* Opens a directory of the storage. *ret stays -1 if it is missing. */
 static int
-put_part(struct pack *p, int storage, const char *path, const char *place, struct hr_err *err)
+open_part(int storage, const char *path, int *ret, struct hr_err *err)
 {
-	HR_CLOSE int fd = openat(storage, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int r;
-
-	if (fd < 0)
-		return errno == ENOENT || errno == ENOTDIR
-			   ? 0
-			   : hr_err_sys(err, errno, "open %s of the snapshot", path);
-	if (*place == '\0')
-		return put_below(p, fd, 0, err);
-	(void)way_add(p, place);
-	r = put_directory(p, fd, 0, err);
-	way_cut(p, 0);
-	return r;
+	*ret = openat(storage, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return *ret >= 0 || errno == ENOENT || errno == ENOTDIR
+		   ? 0
+		   : hr_err_sys(err, errno, "open %s of the snapshot", path);
 }
 
 void
@@ -323,24 +334,56 @@ oci_place(const char *seen, bool whole, struct hr_buf *b)
 	hr_buf_adds(b, "/upper");
 }
 
+/* Opens the layer of a directory of the host. *ret stays -1 if it has none. */
 static int
-put_parts(struct pack *p, int storage, struct hr_err *err)
+open_layer(int storage, const char *seen, int *ret, struct hr_err *err)
+{
+	int i, r = 0;
+
+	*ret = -1;
+	for (i = 0; r == 0 && *ret < 0 && i < 2; i++) {
+		HR_BUF(path, PATH_MAX);
+
+		oci_place(seen, i == 0, &path);
+		r = hr_buf_check(&path, err) < 0 ? -1
+						 : open_part(storage, hr_buf_str(&path), ret, err);
+	}
+	return r;
+}
+
+/* Writes a directory of the storage as the root of the box. */
+static int
+put_root(struct pack *p, const char *path, struct hr_err *err)
+{
+	HR_CLOSE int fd = -1;
+
+	if (open_part(p->storage, path, &fd, err) < 0)
+		return -1;
+	return fd >= 0 ? put_below(p, fd, 0, err) : 0;
+}
+
+static int
+put_parts(struct pack *p, struct hr_err *err)
 {
 	const char *seen;
 	size_t i;
 
-	if (put_part(p, storage, "root", "", err) < 0)
+	if (put_root(p, "root", err) < 0)
 		return -1;
 	p->overlay = true;
-	for (i = 0; (seen = box_view_seen(i / 2)) != NULL; i++) {
-		HR_BUF(path, PATH_MAX);
+	for (i = 0; (seen = box_view_seen(i)) != NULL; i++) {
+		HR_CLOSE int fd = -1;
+		int r = open_layer(p->storage, seen, &fd, err);
 
-		oci_place(seen, i % 2 == 0, &path);
-		if (hr_buf_check(&path, err) < 0 ||
-		    put_part(p, storage, hr_buf_str(&path), seen, err) < 0)
+		if (r == 0 && fd >= 0) {
+			(void)way_add(p, seen);
+			r = put_directory(p, fd, 0, err);
+			way_cut(p, 0);
+		}
+		if (r < 0)
 			return -1;
 	}
-	return put_part(p, storage, "layers/" BOX_VIEW_ROOT "/upper", "", err);
+	return put_root(p, "layers/" BOX_VIEW_ROOT "/upper", err);
 }
 
 int
@@ -358,7 +401,8 @@ oci_pack(int storage, int to, struct oci_blob *ret, struct hr_err *err)
 		(void)hr_err_nomem(err);
 	} else if (oci_out_open(&p->out, to, err) == 0) {
 		archive_entry_linkresolver_set_strategy(p->links, ARCHIVE_FORMAT_TAR);
-		r = put_parts(p, storage, err);
+		p->storage = storage;
+		r = put_parts(p, err);
 		if (r == 0)
 			r = oci_out_close(&p->out, ret, err);
 	}
