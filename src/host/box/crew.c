@@ -66,8 +66,8 @@ hr_crew_run(size_t first, size_t n, hr_crew_task *fn, void *arg, struct hr_err *
 {
 	const long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	size_t most = processors > 0 ? (size_t)processors + BESIDE : 1 + BESIDE, i, hired = 0;
-	struct crew *c = mmap(
-	    NULL, sizeof(*c), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct crew *c =
+	    mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t pids[CREW_MAX];
 	int status, r = 0;
 

@@ -7,10 +7,11 @@
 
 #include "base/err.h"
 
-/* Performs a task in this process or in a child, whose memory is a copy of the caller's. */
+/* Performs task number i, in this process or in a child with a copy of its memory. Returns 0, or -1
+ * with *err set. */
 typedef int hr_crew_task(void *arg, size_t i, struct hr_err *err);
 
-/* Calls the function for each number from `first` to n - 1, in no order, and returns when all
+/* Runs the function for each number from `first` to n - 1, in no order, and returns when all
  * processes have ended; they also end if this one is killed. After the first failure no further
  * task begins. Returns 0, or -1 with the first failure in *err. */
 int hr_crew_run(size_t first, size_t n, hr_crew_task *fn, void *arg, struct hr_err *err);

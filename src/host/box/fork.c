@@ -39,9 +39,9 @@ struct forking {
 	struct hr_strv names, processes;
 	struct hr_shells shells;
 	struct json_object *kept;
-	const struct hr_config *config; /* of the branches, as the options */
+	const struct hr_config *config; /* the branches' own, as the options */
 	struct hr_sandbox_options options;
-	struct hr_sandbox **branches; /* those that this process has started */
+	struct hr_sandbox **branches; /* this process's; NULL: another one starts it */
 	bool *made; /* shared by all processes: the branches that must be ended if one fails */
 	bool still;
 };
@@ -285,8 +285,7 @@ start_all(struct forking *f, struct hr_err *err)
 		if (strncmp(f->s->environ.v[i], CALLERS_VARIABLES, strlen(CALLERS_VARIABLES)) != 0)
 			hr_strv_add(&variables, f->s->environ.v[i]);
 	f->branches = calloc(f->names.n, sizeof(*f->branches));
-	f->made = mmap(
-	    NULL, f->names.n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	f->made = mmap(NULL, f->names.n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	f->made = f->made != MAP_FAILED ? f->made : NULL;
 	if (f->branches == NULL || f->made == NULL || env.failed || plugins.failed ||
 	    variables.failed)
