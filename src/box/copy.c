@@ -37,10 +37,17 @@
 #define FREEZE_TICK_MS 2
 
 struct copying {
-	int links;
+	int links, own; /* directories: LINKS, and that of this process's descriptors */
 	bool no_clones; /* the file system cannot share blocks */
 	uint64_t files, bytes;
 	char piece[PIECE], list[ATTRIBUTES_MAX], value[ATTRIBUTES_MAX];
+};
+
+struct entry {
+	int at; /* opened with O_PATH, as the open of a device could have an effect */
+	int to; /* directory of the copy */
+	const char *name;
+	struct stat st;
 };
 
 /* The kinds of directories in a storage. */
@@ -80,14 +87,38 @@ copy_attributes(struct copying *c, int from, int to)
 	return 0;
 }
 
+/* Sets the owner and the group. One that the box does not have, as the group of a directory with
+ * the set-group-ID bit, becomes the caller's. */
+static int
+give(int dir, const char *name, const struct stat *st)
+{
+	const int flags = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
+
+	if (fchownat(dir, name, st->st_uid, st->st_gid, flags) == 0)
+		return 0;
+	return errno == EINVAL &&
+		       (fchownat(dir, name, st->st_uid, (gid_t)-1, flags) == 0 ||
+			   errno == EINVAL) &&
+		       (fchownat(dir, name, (uid_t)-1, st->st_gid, flags) == 0 || errno == EINVAL)
+		   ? 0
+		   : -1;
+}
+
+/* Leaves what is right already, since each change is a transaction of the file system. */
 static int
 copy_properties(struct copying *c, int from, int to, const struct stat *st)
 {
 	const struct timespec times[] = {st->st_atim, st->st_mtim};
+	struct stat now;
+	bool given;
 
+	if (fstat(to, &now) != 0)
+		return -1;
+	given = now.st_uid != st->st_uid || now.st_gid != st->st_gid;
 	/* a change of the owner takes away bits of the mode, and attributes */
-	return box_ids_give(to, "", st->st_uid, st->st_gid) == 0 &&
-		       copy_attributes(c, from, to) == 0 && fchmod(to, st->st_mode & 07777) == 0 &&
+	return (!given || give(to, "", st) == 0) && copy_attributes(c, from, to) == 0 &&
+		       ((!given && now.st_mode == st->st_mode) ||
+			   fchmod(to, st->st_mode & 07777) == 0) &&
 		       futimens(to, times) == 0
 		   ? 0
 		   : -1;
@@ -116,15 +147,19 @@ copy_extent(struct copying *c, int from, int to, off_t at, off_t end)
 }
 
 static int
-copy_data(struct copying *c, int from, int to, off_t size)
+copy_data(struct copying *c, int from, int to, const struct stat *st)
 {
-	off_t at = 0, end;
+	const off_t size = st->st_size;
+	off_t at = 0, end = 0;
 
 	if (size == 0)
 		return 0;
 	if (!c->no_clones && ioctl(to, FICLONE, from) == 0)
 		return 0;
 	c->no_clones = true;
+	/* one block has no hole */
+	if (size <= st->st_blksize && st->st_blocks > 0)
+		return copy_extent(c, from, to, 0, size);
 	while (at < size && (at = lseek(from, at, SEEK_DATA)) >= 0) {
 		end = lseek(from, at, SEEK_HOLE);
 		end = end < 0 || end > size ? size : end;
@@ -136,86 +171,71 @@ copy_data(struct copying *c, int from, int to, off_t size)
 }
 
 static int
-copy_file(struct copying *c, int dir, int to_dir, const char *name, struct hr_err *err)
+copy_file(struct copying *c, const struct entry *e, struct hr_err *err)
 {
-	/* opening a device could have an effect */
-	HR_CLOSE int at = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	HR_CLOSE int from = -1;
 	HR_CLOSE int to = -1;
-	char path[32];
-	struct stat st;
+	char number[16];
 
-	if (at < 0)
-		return has_gone() ? 0 : failed(name, err);
-	if (fstat(at, &st) != 0)
-		return failed(name, err);
-	if (!S_ISREG(st.st_mode))
-		return 0;
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
+	(void)snprintf(number, sizeof(number), "%d", e->at);
 	/* a program of the box may hold a lease on the file, for which an open would wait */
-	from = open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-	to = openat(to_dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (from < 0 || to < 0 || copy_data(c, from, to, st.st_size) != 0 ||
-	    copy_properties(c, from, to, &st) != 0)
-		return failed(name, err);
-	c->bytes += (uint64_t)st.st_blocks * 512;
+	from = openat(c->own, number, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	to = openat(e->to, e->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+	    e->st.st_mode & 0777);
+	if (from < 0 || to < 0 || copy_data(c, from, to, &e->st) != 0 ||
+	    copy_properties(c, from, to, &e->st) != 0)
+		return failed(e->name, err);
+	c->bytes += (uint64_t)e->st.st_blocks * 512;
 	return 0;
 }
 
 static int
-copy_link(int dir, int to, const char *name, struct hr_err *err)
+copy_link(const struct entry *e)
 {
 	char target[PATH_MAX];
-	ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
+	ssize_t n = readlinkat(e->at, "", target, sizeof(target) - 1);
 
 	if (n < 0)
-		return has_gone() || errno == EINVAL ? 0 : failed(name, err);
+		return -1;
 	target[n] = '\0';
-	return symlinkat(target, to, name) == 0 ? 1 : failed(name, err);
+	return symlinkat(target, e->to, e->name);
 }
 
 /* Copies an entry that is no directory. */
 static int
-copy_other(
-    struct copying *c, int dir, int to, const char *name, const struct stat *st, struct hr_err *err)
+copy_other(struct copying *c, const struct entry *e, struct hr_err *err)
 {
-	const struct timespec times[] = {st->st_atim, st->st_mtim};
-	int r;
+	const struct timespec times[] = {e->st.st_atim, e->st.st_mtim};
+	const bool link = S_ISLNK(e->st.st_mode);
 
-	if (S_ISREG(st->st_mode))
-		return copy_file(c, dir, to, name, err);
-	if (S_ISLNK(st->st_mode))
-		r = copy_link(dir, to, name, err);
-	else
-		r = mknodat(to, name, st->st_mode, st->st_rdev) == 0 ? 1 : failed(name, err);
-	if (r > 0 &&
-	    (box_ids_give(to, name, st->st_uid, st->st_gid) != 0 ||
-		(!S_ISLNK(st->st_mode) && fchmodat(to, name, st->st_mode & 07777, 0) != 0) ||
-		utimensat(to, name, times, AT_SYMLINK_NOFOLLOW) != 0))
-		r = failed(name, err);
-	return r < 0 ? -1 : 0;
+	if (S_ISREG(e->st.st_mode))
+		return copy_file(c, e, err);
+	return (link ? copy_link(e) : mknodat(e->to, e->name, e->st.st_mode, e->st.st_rdev)) == 0 &&
+		       give(e->to, e->name, &e->st) == 0 &&
+		       (link || fchmodat(e->to, e->name, e->st.st_mode & 07777, 0) == 0) &&
+		       utimensat(e->to, e->name, times, AT_SYMLINK_NOFOLLOW) == 0
+		   ? 0
+		   : failed(e->name, err);
 }
 
 /* Copies the first name of a file, and links the others to that. */
 static int
-copy_linked(
-    struct copying *c, int dir, int to, const char *name, const struct stat *st, struct hr_err *err)
+copy_linked(struct copying *c, const struct entry *e, struct hr_err *err)
 {
 	char number[24];
 
-	if (st->st_nlink < 2)
-		return copy_other(c, dir, to, name, st, err);
-	(void)snprintf(number, sizeof(number), "%ju", (uintmax_t)st->st_ino);
-	if (linkat(c->links, number, to, name, 0) == 0)
+	if (e->st.st_nlink < 2)
+		return copy_other(c, e, err);
+	(void)snprintf(number, sizeof(number), "%ju", (uintmax_t)e->st.st_ino);
+	if (linkat(c->links, number, e->to, e->name, 0) == 0)
 		return 0;
-	if (copy_other(c, dir, to, name, st, err) < 0)
+	if (copy_other(c, e, err) < 0)
 		return -1;
-	/* a file may have no more links, or never have two, and one that has gone has no copy */
+	/* a file may have no more links, or never have two */
 	(void)unlinkat(c->links, number, 0);
-	return linkat(to, name, c->links, number, 0) == 0 || errno == ENOENT || errno == EMLINK ||
-		       errno == EPERM
+	return linkat(e->to, e->name, c->links, number, 0) == 0 || errno == EMLINK || errno == EPERM
 		   ? 0
-		   : failed(name, err);
+		   : failed(e->name, err);
 }
 
 /* Sets the rests of the paths below `name`. Returns false if `name` itself is left out. */
@@ -247,22 +267,27 @@ copy_entry(struct copying *c, int dir, int to, const char *name, const char *con
 				: place == LAYERS                           ? LAYER
 									    : BELOW;
 	const char *rest[BOX_COPY_WITHOUT];
+	struct entry e = {.to = to, .name = name};
+	HR_CLOSE int at = -1;
 	HR_CLOSE int below = -1;
 	HR_CLOSE int copy = -1;
-	struct stat st;
 
 	/* a layer's working files belong to its overlay */
 	if (!enter(without, name, rest) ||
 	    (place == LAYER && (strcmp(name, "work") == 0 || strcmp(name, "new") == 0)))
 		return 0;
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+	e.at = at = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (at < 0)
 		return has_gone() ? 0 : failed(name, err);
-	if (S_ISSOCK(st.st_mode))
+	if (fstat(at, &e.st) != 0)
+		return failed(name, err);
+	if (S_ISSOCK(e.st.st_mode))
 		return 0;
 	c->files++;
-	if (!S_ISDIR(st.st_mode))
-		return copy_linked(c, dir, to, name, &st, err);
-	below = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (!S_ISDIR(e.st.st_mode))
+		return copy_linked(c, &e, err);
+	below = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	hr_fd_close(&at);
 	if (below < 0)
 		return has_gone() ? 0 : failed(name, err);
 	if (mkdirat(to, name, 0700) != 0 ||
@@ -270,7 +295,7 @@ copy_entry(struct copying *c, int dir, int to, const char *name, const char *con
 		return failed(name, err);
 	if (copy_directory(c, below, copy, rest, next, depth + 1, err) < 0)
 		return -1;
-	return copy_properties(c, below, copy, &st) == 0 ? 0 : failed(name, err);
+	return copy_properties(c, below, copy, &e.st) == 0 ? 0 : failed(name, err);
 }
 
 static int
@@ -302,8 +327,11 @@ copy_storage(int from, int to, const char *const *without, struct hr_err *err)
 	if (mkdirat(to, LINKS, 0700) != 0)
 		return hr_err_sys(err, errno, "make a directory in the copy");
 	c->links = openat(to, LINKS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = c->links >= 0 ? copy_directory(c, from, to, without, TOP, 0, err) : failed(LINKS, err);
+	c->own = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	r = c->links >= 0 && c->own >= 0 ? copy_directory(c, from, to, without, TOP, 0, err)
+					 : failed(LINKS, err);
 	hr_fd_close(&c->links);
+	hr_fd_close(&c->own);
 	if (r < 0)
 		return -1;
 	hr_buf_addf(
