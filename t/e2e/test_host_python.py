@@ -24,12 +24,13 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.fleet import Fleet  # noqa: E402
 from lib.host import BUILD, SRC, Host  # noqa: E402
+from lib.hostbox import why_none  # noqa: E402
 from lib.supervised import run_tests  # noqa: E402
-from lib.tap import equal  # noqa: E402
+from lib.tap import Skip, equal  # noqa: E402
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(SRC, "contrib", "python"))
-from handrail_env import BusyError, HandrailError, Sandbox  # noqa: E402
+from handrail_env import Branches, BusyError, HandrailError, Sandbox  # noqa: E402
 
 
 class User(Host):
@@ -240,6 +241,50 @@ def sandboxes():
             equal(h.ok("ps", "--json").strip(), "[]", "nobody knows its name: it is ended")
             raises(HandrailError, "no answer", Sandbox.up, "local", "three")
         Sandbox.attach("three").down()
+
+
+def branches():
+    """Branches have the files and the shell of their box, `with` ends those in the list, and a snapshot the files."""
+    why = why_none(os.geteuid())
+    if why:
+        raise Skip(why)
+    with User() as h:
+        with Sandbox.up("box", "one", env={"FROM_UP": "1"}) as box:
+            box.run("cd /workspace; A=1; echo kept >file")
+            with box.fork(3) as made:
+                equal([b.run("echo $A $FROM_UP; cat file; A=%d; echo %d >file" % (i, i))
+                       for i, b in enumerate(made)], [(0, "1 1\nkept", "/workspace")] * 3)
+                equal([b.execute(["cat", "file"], cwd="/workspace").stdout for b in made], ["0\n", "1\n", "2\n"])
+                best = made.pop(1)
+            equal(sorted(h.ok("ps", "-q").split()), sorted(["one", best.name]))
+            equal((best.run("echo $A").output, box.run("echo $A; cat file").output), ("1", "1\nkept"))
+            best.down()
+            equal([b.name for b in box.fork(2, "way")], ["way-1", "way-2"])
+            raises(HandrailError, 'there is a sandbox "way-1" already', box.fork, 2, "way")
+            h.ok("down", "-q", "way-1", "way-2")
+            box.run("exec 7>open")
+            raises(HandrailError, "open for writing", box.fork)
+            with box.fork(freeze=True) as made:
+                try:
+                    with box.fork(freeze=True) as more:
+                        more[0].down()
+                        raise KeyError("of the body")
+                except KeyError:
+                    pass
+                made[0].down()
+                raises(HandrailError, made[0].name, made.down)
+                made.clear()
+            with mock.patch.object(Sandbox, "attach", side_effect=HandrailError("no answer")):
+                raises(HandrailError, "no answer", box.fork, 2, freeze=True)
+            equal(h.ok("ps", "-q").split(), ["one"], "none is left")
+            equal([box.snapshot(), box.snapshot("tag")], ["one-1", "tag"])
+        with Sandbox.from_snapshot("tag", env={"FROM_UP": "2"}) as box:
+            equal(box.run("cat /workspace/file; echo $A$FROM_UP").output, "kept\n2")
+        raises(HandrailError, 'no snapshot "other"', Sandbox.from_snapshot, "other")
+        h.ok("snapshot", "rm", "-q", "one-1", "tag")
+        equal(Branches().down(), None)
+        with Sandbox.up("local") as box:
+            raises(HandrailError, "cannot be forked", box.fork)
 
 
 class Foreign(http.server.BaseHTTPRequestHandler):
@@ -493,4 +538,4 @@ def openhands():
 
 if __name__ == "__main__":
     sys.exit(run_tests([commands, at_a_fleet, busy, the_first_error_counts, files, variables, sandboxes,
-                        foreign_answers, harbor, harbor_images, openhands]))
+                        branches, foreign_answers, harbor, harbor_images, openhands]))

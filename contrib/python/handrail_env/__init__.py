@@ -2,9 +2,9 @@
 entry point, a sandbox provider of Inspect AI ("handrail"). The last two are loaded when they are asked for.
 handrail_env.openhands is for agents of OpenHands V1."""
 
-from .client import BusyError, Executed, HandrailError, Sandbox
+from .client import Branches, BusyError, Executed, HandrailError, Sandbox
 
-__all__ = ["BusyError", "Executed", "HandrailError", "Sandbox", "Handrail"]
+__all__ = ["Branches", "BusyError", "Executed", "HandrailError", "Sandbox", "Handrail"]
 __version__ = "0.1"
 
 

@@ -11,6 +11,7 @@ import ssl
 import subprocess
 import urllib.parse
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 DOOR = "HANDRAIL_SWEREX"  # what execute() goes through
@@ -88,6 +89,20 @@ def _afterwards(fine, call, *args, **more):
             raise
 
 
+class Branches(list):
+    """The branches of a fork. `with` ends those that are in the list at its end, so pop() or remove() keeps one."""
+
+    def down(self):
+        if self:
+            handrail("down", "-q", *(box.name for box in self), program=self[0].program)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *unused):
+        _afterwards(kind is None, self.down)
+
+
 class Sandbox:
     """with Sandbox.up("local") as box: print(box.run("ls").output)"""
 
@@ -135,6 +150,27 @@ class Sandbox:
         box = cls(at["server"], at["key"], name, program)
         box.directory = box.execute(["pwd"]).stdout.rstrip("\n")
         return box
+
+    @classmethod
+    def from_snapshot(cls, tag, name=None, options=(), **more):
+        """Starts a box with the files of a snapshot. The other arguments are those of up()."""
+        return cls.up("box", name, options=("--from", tag, *options), **more)
+
+    def snapshot(self, tag=None):
+        """Copies the files of a box, and returns the name of the snapshot. `handrail snapshot rm` removes it."""
+        return handrail("snapshot", "-q", self.name, *([tag] if tag else []), program=self.program).decode().strip()
+
+    def fork(self, count=1, name=None, freeze=False):
+        """Starts branches of a box, with its files and its shell; all or none. Their names are `name` with "-1" and
+        so on. freeze: also while a command runs or a file is open for writing."""
+        words = ["fork", "-q", self.name, name or "py-" + uuid.uuid4().hex[:16], "--count", str(count)]
+        names = handrail(*words, *(["--freeze"] if freeze else []), program=self.program).decode().split()
+        try:
+            with ThreadPoolExecutor(8) as pool:
+                return Branches(pool.map(lambda branch: self.attach(branch, self.program), names))
+        except BaseException:
+            _afterwards(False, handrail, "down", "-q", *names, program=self.program)
+            raise
 
     def down(self):
         handrail("down", "-q", self.name, program=self.program)
