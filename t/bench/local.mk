@@ -32,7 +32,7 @@ t_bench_bench_journal_SOURCES = %D%/bench_journal.c
 t_bench_bench_journal_LDADD = libproto.la libbase.la
 
 EXTRA_DIST += %D%/README %D%/actions.py %D%/browser.py %D%/doors.py %D%/cluster %D%/e2b %D%/edge %D%/egress %D%/fleet %D%/host %D%/plot.py %D%/run doc/record.py %D%/lib/__init__.py %D%/lib/box.py %D%/lib/cells.py %D%/lib/costs.py \
-	%D%/lib/e2b.py %D%/lib/egress.py %D%/lib/files.py %D%/lib/latency.py %D%/lib/procs.py \
+	%D%/lib/e2b.py %D%/lib/egress.py %D%/lib/files.py %D%/lib/fork.py %D%/lib/latency.py %D%/lib/procs.py \
 	%D%/lib/report.py %D%/lib/servers.py %D%/lib/standing.py %D%/lib/syscalls.py %D%/lib/tools.py \
 	%D%/lib/transfer.py %D%/lib/volume.py
 

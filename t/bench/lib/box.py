@@ -155,7 +155,7 @@ def sandboxes(bench, place, rows):
         rows.append(turn)
 
 
-def show(bench, title, rows, floor):
+def show(bench, title, rows, floor, section="box"):
     """A line for each name: quartiles, and the median of the turns' ratios to the floor."""
     lines, found = [], {}
     for name in rows[0] if rows else ():
@@ -164,7 +164,7 @@ def show(bench, title, rows, floor):
         found[name] = (median(values), ratio)
         low, mid, high = quartiles(values)
         lines.append([name] + [number(v) for v in (low, mid, high)] + [number(ratio)])
-        bench.report.record(section="box", row=name, ms=mid, quartiles_ms=[low, high], ratio=ratio, floor=floor,
+        bench.report.record(section=section, row=name, ms=mid, quartiles_ms=[low, high], ratio=ratio, floor=floor,
                             rounds_ms=values)
     bench.report.table([title, "q1", "median", "q3", "x floor"], lines)
     return found
