@@ -265,6 +265,39 @@ def killed(h):
     end(h, "one", "k")
 
 
+def worker(command):
+    """A process of the command that copies or starts branches beside it; None once there is none to come."""
+    while command.poll() is None:
+        for pid in process.descendants(command.pid):
+            if "--count" in process.command_line(pid):
+                return pid
+    return None
+
+
+def crew(h):
+    """If one of the processes that make branches is killed, there is no branch."""
+    h.ok("up", "-q", "one")
+    h.ok("run", "-n", "one", "name=kept")
+    failures = 0
+    for i in range(6):
+        command = h.popen("fork", "-q", "one", "k", "--count", "6")
+        while i % 2 and command.poll() is None and not any(n.startswith("k-") for n in os.listdir(h.path("state"))):
+            time.sleep(0.001)  # until branches start
+        pid = worker(command)
+        if pid:
+            os.kill(pid, signal.SIGKILL)  # a zombie if it has done its part
+        out, err = command.communicate(timeout=PATIENCE)
+        if command.returncode == 0:
+            h.ok("down", "-q", *out.split())
+        else:
+            equal((command.returncode, out), (1, ""), err)
+            failures += "was killed" in err  # or it was about to become a launcher
+        equal(sorted(n for n in os.listdir(h.path("state")) if not n.startswith(".")), ["one.json", "one.own"], i)
+        equal(h.ok("run", "-n", "one", "echo $name; ls -A /var/tmp"), "kept\n", i)
+    equal(failures > 0, True)
+    end(h, "one")
+
+
 def full(h):
     """A full disk leaves no branch, and the parent runs on."""
     if os.geteuid() != 0:
@@ -300,7 +333,7 @@ def ids(h):
     end(h, "one", "two")
 
 
-CASES = [state, options, repeated, refused, many, killed, full, ids]
+CASES = [state, options, repeated, refused, many, killed, crew, full, ids]
 
 
 if __name__ == "__main__":
