@@ -13,7 +13,7 @@ libfleet_la_SOURCES = \
 	%D%/api/calls.c %D%/api/copies.c %D%/api/list.c %D%/turns.c \
 	%D%/clock.c %D%/copies.c %D%/copies.h \
 	%D%/api/console.c \
-	%D%/e2b/begin.c %D%/e2b/control.c %D%/e2b/create.c %D%/e2b/e2b.h \
+	%D%/e2b/begin.c %D%/e2b/control.c %D%/e2b/copies.c %D%/e2b/create.c %D%/e2b/e2b.h \
 	%D%/e2b/edge.c %D%/e2b/list.c %D%/e2b/object.c %D%/e2b/sandbox.c \
 	%D%/e2b/template.c %D%/e2b/text.c \
 	%D%/doctor.c %D%/doctor.h \

@@ -57,6 +57,12 @@ def control(f):
         "`PUT /sandboxes/ID/network`": [
             (status("PUT", "/sandboxes/%s/network" % rules["sandboxID"], {"allow_internet_access": True}), 204),
             (lambda: f.info(rules)[1]["allowInternetAccess"], True), (status("PUT", path + "/network", {}), 400)],
+        "`POST /sandboxes/ID/fork`": [(status("POST", path + "/fork", {"count": 2}), 201)],
+        "`POST /sandboxes/ID/snapshots`": [(status("POST", path + "/snapshots", {"memory": False, "name": "n"}), 201)],
+        "`GET /snapshots`": [(lambda: f.api("GET", "/snapshots?name=n"),
+                              (200, [{"snapshotID": "n.base", "names": ["n.base"]}]))],
+        "`DELETE /templates/ID`": [(status("DELETE", "/templates/n.base"), 204),
+                                   (status("DELETE", "/templates/n.base"), 404)],
         "`GET /sandboxes/ID/metrics`": [(status("GET", path + "/metrics"), 200)],
         "`GET /templates/aliases/NAME`": [(status("GET", "/templates/aliases/base"), 200),
                                           (status("GET", "/templates/aliases/none"), 404)],
@@ -164,7 +170,7 @@ def code(f):
 
 def each(case):
     def one(uid):
-        with E2b(uid) as f:
+        with E2b(uid, "--e2b-file-forks") as f:
             case(f)
     one.__name__ = case.__name__
     return one

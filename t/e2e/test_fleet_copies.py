@@ -249,6 +249,10 @@ def elsewhere(uid):
                                    ("POST", "/start", {"session_id": "x", "from": "y"})):
             status, answer = f.call(method, path, body)
             equal((status, "of boxes alone" in answer["detail"]), (501, True), (path, answer))
+        for method, path in (("POST", "/sandboxes/%s/fork"), ("POST", "/sandboxes/%s/snapshots"), ("GET", "/snapshots"),
+                             ("DELETE", "/templates/x")):  # of the E2B API
+            path = path % o["runtime_id"] if "%s" in path else path
+            equal((f.call(method, path, {} if method == "POST" else None)[0]), 501, path)
 
 
 if __name__ == "__main__":

@@ -18,16 +18,19 @@
 void
 hr_e2b_alias(struct hr_fleet_call *c)
 {
+	char snapshot[HR_FLEET_SNAPSHOT_NAME];
 	struct hr_e2b_template t;
+	struct hr_err err = {0};
+	bool public = hr_e2b_template(c->api, c->rest, &t);
 
-	if (!hr_e2b_template(c->api, c->rest, &t)) {
+	if (!public && hr_e2b_snapshot_template(c, c->rest, snapshot, &t, &err) <= 0) {
 		(void)hr_e2b_say(c->a, 404, "template '%.200s' not found", c->rest);
 		return;
 	}
 	c->a->status = 200;
 	hr_buf_addc(&c->a->body, '{');
 	hr_json_put_named(&c->a->body, "templateID", t.name);
-	hr_buf_adds(&c->a->body, ",\"public\":true}");
+	hr_buf_addf(&c->a->body, ",\"public\":%s}", public ? "true" : "false");
 }
 
 static const struct hr_e2b_row rows[] = {
@@ -47,7 +50,11 @@ static const struct hr_e2b_row rows[] = {
     {"GET", "/sandboxes/*/metrics", HR_SCOPE_READ, hr_e2b_metrics},
     {"GET", "/sandboxes/*/logs", HR_SCOPE_READ, hr_e2b_logs},
     {"PUT", "/sandboxes/*/network", HR_SCOPE_USE, hr_e2b_network},
+    {"POST", "/sandboxes/*/fork", HR_SCOPE_USE, hr_e2b_fork},
+    {"POST", "/sandboxes/*/snapshots", HR_SCOPE_USE, hr_e2b_snapshot},
+    {"GET", "/snapshots", HR_SCOPE_READ, hr_e2b_list_snapshots},
     {"GET", "/templates/aliases/*", HR_SCOPE_READ, hr_e2b_alias},
+    {"DELETE", "/templates/*", HR_SCOPE_USE, hr_e2b_unsnapshot},
 };
 #define ROWS (sizeof(rows) / sizeof(*rows))
 
@@ -57,9 +64,6 @@ static const struct {
 	const char *path, *says;
 } missing[] = {
     {"/sandboxes/metrics**", "no metrics of several sandboxes; ask for each one's"},
-    {"/sandboxes/*/fork**", "no forks; create a sandbox, and copy files into it"},
-    {"/sandboxes/*/snapshots**", "no snapshots; pause the sandbox, and connect to it later"},
-    {"/snapshots**", "no snapshots; pause the sandbox, and connect to it later"},
     {"/volumes**", "no volumes; upload files after the create"},
     {"/volumecontent**", "no volumes; upload files after the create"},
     {"/secrets**", "no secrets of clients; pass variables with envs at the create"},

@@ -412,9 +412,11 @@ create(struct hr_fleet_call *c, int64_t otherwise)
 	HR_PUT struct json_object *request = NULL;
 	char session[HR_FLEET_SESSION];
 	struct hr_err err = {0};
+	char snapshot[HR_FLEET_SNAPSHOT_NAME], tag[HR_FLEET_TAG];
 	struct hr_e2b_template t;
 	enum hr_fleet_result r;
 	int64_t timeout;
+	int found = 0;
 
 	if (check_types(c) != 0 || (timeout = hr_e2b_read_timeout(c, otherwise, 1)) < 0 ||
 	    check_env(c) != 0 || check_rest(c) != 0 || name_session(c, session) != 0)
@@ -423,13 +425,20 @@ create(struct hr_fleet_call *c, int64_t otherwise)
 		(void)hr_e2b_say(c->a, 400, "templateID is missing");
 		return;
 	}
-	if (!hr_e2b_template(c->api, name, &t)) {
-		(void)hr_e2b_say(c->a, 404, "template '%.200s' not found", name);
+	if (!hr_e2b_template(c->api, name, &t) &&
+	    (found = hr_e2b_snapshot_template(c, name, snapshot, &t, &err)) <= 0) {
+		(void)hr_e2b_say(c->a, found < 0 ? 503 : 404, "template '%.200s' not found", name);
 		return;
 	}
 	if (hr_e2b_read_network(c, hr_json_at(c->body, "network"), &network) != 0)
 		return;
 	request = make_request(c, &t, session, network);
+	if (found > 0 &&
+	    (hr_fleet_tag(c->key.id, snapshot, tag, &err) != 0 ||
+		hr_json_set(request, "from", json_object_new_string(tag), &err) != 0)) {
+		(void)hr_e2b_say(c->a, 503, "%s", err.msg);
+		return;
+	}
 	if (request == NULL)
 		(void)hr_e2b_say(c->a, 503, "out of memory");
 	else if ((r = hr_fleet_network_check(c->api->fleet, c->key.id, request, &err)) !=

@@ -6,6 +6,7 @@
 #define HR_FLEET_E2B_E2B_H
 
 #include "fleet/api/api_int.h"
+#include "fleet/copies.h"
 
 #define HR_E2B_ENVD_VERSION "0.6.13"
 #define HR_E2B_ENVD_PORT 49983
@@ -80,6 +81,10 @@ struct hr_e2b_template {
 };
 /* Finds a template by "name", "name:default" or "name:latest". Returns false if there is none. */
 bool hr_e2b_template(const struct hr_fleet_api *api, const char *name, struct hr_e2b_template *ret);
+/* Finds a snapshot of the key, by its name with or without that of its template, and this template.
+ * Returns 1, 0 if there is none, or -1 with *err set. */
+int hr_e2b_snapshot_template(const struct hr_fleet_call *c, const char *name,
+    char ret_snapshot[HR_FLEET_SNAPSHOT_NAME], struct hr_e2b_template *ret, struct hr_err *err);
 /* Checks an option "NAME=IMAGE[;user=NAME][;workdir=DIR]". Returns the error text, or NULL. */
 const char *hr_e2b_template_wrong(const char *option);
 
@@ -93,7 +98,13 @@ struct hr_e2b_row {
 /* c->rest is the segment that "*" stands for. */
 hr_fleet_call_fn hr_e2b_create_v1, hr_e2b_create_v2, hr_e2b_get, hr_e2b_kill, hr_e2b_timeout,
     hr_e2b_connect, hr_e2b_connect_v2, hr_e2b_resume, hr_e2b_pause, hr_e2b_refresh, hr_e2b_metrics,
-    hr_e2b_network, hr_e2b_list_v1, hr_e2b_list_v2, hr_e2b_alias, hr_e2b_logs;
+    hr_e2b_network, hr_e2b_list_v1, hr_e2b_list_v2, hr_e2b_alias, hr_e2b_logs, hr_e2b_fork,
+    hr_e2b_snapshot, hr_e2b_list_snapshots, hr_e2b_unsnapshot;
+/* Answers that the sandbox is unknown; always returns -1. */
+int hr_e2b_unknown(const struct hr_fleet_call *c);
+/* Finds the sandbox that c->rest names. One that starts is not known to its client yet. Returns 0,
+ * or -1 after it has answered. */
+int hr_e2b_find(const struct hr_fleet_call *c, struct hr_fleet_row *row);
 /* Reads the member "timeout". Returns the seconds, `otherwise` if there is none, or -1 after it has
  * answered. */
 int64_t hr_e2b_read_timeout(struct hr_fleet_call *c, int64_t otherwise, int64_t least);

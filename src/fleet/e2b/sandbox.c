@@ -20,17 +20,15 @@
 #define V2_CONNECT_S 300
 #define REFRESH_S 15
 
-static int
-unknown(const struct hr_fleet_call *c)
+int
+hr_e2b_unknown(const struct hr_fleet_call *c)
 {
 	return hr_e2b_say(
 	    c->a, 404, "sandbox \"%.64s\" doesn't exist or you don't have access to it", c->rest);
 }
 
-/* Finds the sandbox. One that starts is not known to its client yet. Returns 0, or -1 after it has
- * answered. */
-static int
-find(const struct hr_fleet_call *c, struct hr_fleet_row *row)
+int
+hr_e2b_find(const struct hr_fleet_call *c, struct hr_fleet_row *row)
 {
 	struct hr_fleet *f = c->api->fleet;
 	struct hr_err err = {0};
@@ -45,7 +43,7 @@ find(const struct hr_fleet_call *c, struct hr_fleet_row *row)
 	}
 	if (found == 0 || row->key != c->key.id || !hr_fleet_has_session(row->state) ||
 	    row->state == HR_FLEET_STARTING)
-		return unknown(c);
+		return hr_e2b_unknown(c);
 	return 0;
 }
 
@@ -55,7 +53,7 @@ refuse(struct hr_fleet_call *c, enum hr_fleet_result r, const struct hr_fleet_ro
     const struct hr_err *err)
 {
 	if (r == HR_FLEET_NOT_FOUND || r == HR_FLEET_CONFLICT)
-		(void)unknown(c);
+		(void)hr_e2b_unknown(c);
 	else
 		hr_fleet_refuse(c->a, r, row, err);
 }
@@ -65,7 +63,7 @@ hr_e2b_get(struct hr_fleet_call *c)
 {
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 
-	if (find(c, &row) != 0)
+	if (hr_e2b_find(c, &row) != 0)
 		return;
 	c->a->status = 200;
 	hr_e2b_put_listed(&c->a->body, c, &row, true);
@@ -95,7 +93,7 @@ hr_e2b_kill(struct hr_fleet_call *c)
 {
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 
-	if (find(c, &row) == 0 && change(c, HR_FLEET_STOP, &row) == 0)
+	if (hr_e2b_find(c, &row) == 0 && change(c, HR_FLEET_STOP, &row) == 0)
 		c->a->status = 204;
 }
 
@@ -125,10 +123,10 @@ hr_e2b_timeout(struct hr_fleet_call *c)
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	int64_t timeout = hr_e2b_read_timeout(c, -1, INT32_MIN);
 
-	if (c->a->status != 0 || find(c, &row) != 0)
+	if (c->a->status != 0 || hr_e2b_find(c, &row) != 0)
 		return;
 	if (hr_e2b_is_paused(&row))
-		(void)unknown(c);
+		(void)hr_e2b_unknown(c);
 	else if (lease(c, timeout, false, &row) == 0)
 		c->a->status = 204;
 }
@@ -147,10 +145,10 @@ hr_e2b_refresh(struct hr_fleet_call *c)
 	duration = duration < REFRESH_S ? REFRESH_S : duration;
 	if (duration > c->api->most_hours * 3600)
 		duration = c->api->most_hours * 3600;
-	if (find(c, &row) != 0)
+	if (hr_e2b_find(c, &row) != 0)
 		return;
 	if (hr_e2b_is_paused(&row))
-		(void)unknown(c);
+		(void)hr_e2b_unknown(c);
 	else if (lease(c, duration, true, &row) == 0)
 		c->a->status = 204;
 }
@@ -172,13 +170,13 @@ connect_to(struct hr_fleet_call *c, int64_t timeout, int resumed)
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	bool was_paused;
 
-	if (c->a->status != 0 || check_memory(c) != 0 || find(c, &row) != 0)
+	if (c->a->status != 0 || check_memory(c) != 0 || hr_e2b_find(c, &row) != 0)
 		return;
 	was_paused = hr_e2b_is_paused(&row);
 	if (lease(c, timeout, true, &row) != 0 || change(c, HR_FLEET_RESUME, &row) != 0)
 		return;
 	if (row.state != HR_FLEET_RUNNING) {
-		(void)unknown(c);
+		(void)hr_e2b_unknown(c);
 		return;
 	}
 	c->a->status = was_paused ? resumed : 200;
@@ -202,7 +200,7 @@ hr_e2b_resume(struct hr_fleet_call *c)
 {
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 
-	if (find(c, &row) != 0)
+	if (hr_e2b_find(c, &row) != 0)
 		return;
 	if (!hr_e2b_is_paused(&row))
 		(void)hr_e2b_say(c->a, 409, "sandbox %s is already running", row.id);
@@ -221,8 +219,9 @@ hr_e2b_pause(struct hr_fleet_call *c)
 		(void)hr_e2b_say(c->a, 400, "memory must be true or false");
 		return;
 	}
-	if ((!keeps && strcmp(c->api->kind, "docker") != 0 && check_memory(c) != 0) ||
-	    find(c, &row) != 0)
+	if ((!keeps && strcmp(c->api->kind, "docker") != 0 &&
+		c->api->fleet->engine->copies == NULL && check_memory(c) != 0) ||
+	    hr_e2b_find(c, &row) != 0)
 		return;
 	if (hr_e2b_is_paused(&row)) {
 		(void)hr_e2b_say(c->a, 409, "sandbox %s is already paused", row.id);
@@ -248,7 +247,7 @@ hr_e2b_network(struct hr_fleet_call *c)
 	struct hr_err err = {0};
 	enum hr_fleet_result r;
 
-	if (find(c, &row) != 0)
+	if (hr_e2b_find(c, &row) != 0)
 		return;
 	if (hr_json_type(c->body) != HR_PY_DICT) {
 		(void)hr_e2b_say(c->a, 400, "the body must be a JSON object");
@@ -366,7 +365,7 @@ hr_e2b_metrics(struct hr_fleet_call *c)
 	int64_t to = time_of(c, "end", now), cpus, mb;
 	size_t i;
 
-	if (find(c, &row) != 0)
+	if (hr_e2b_find(c, &row) != 0)
 		return;
 	if (row.state == HR_FLEET_RUNNING && now - last_sample(row.id) >= SAMPLE_S)
 		take_sample(&row);
@@ -392,7 +391,7 @@ hr_e2b_logs(struct hr_fleet_call *c)
 {
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 
-	if (find(c, &row) != 0)
+	if (hr_e2b_find(c, &row) != 0)
 		return;
 	(void)hr_e2b_say(c->a, 501, "this service has no logs of sandboxes for the E2B API");
 }

@@ -12,6 +12,7 @@
 #include "fleet/request.h"
 #include "fleet/store/sqlite.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,10 +224,10 @@ find_branch(const struct local *l, struct hr_fleet_row *row, struct hr_err *err)
 					       : hr_err_prefix(err, "the fork did not complete");
 }
 
+/* Starts a sandbox; a box has the files of an earlier one that is recorded. */
 static int
-local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
+start(const struct local *l, struct hr_fleet_row *row, struct hr_err *err)
 {
-	const struct local *l = self;
 	struct hr_sandbox_options o = {.sid = row->id,
 	    .environ = hr_strv_list(&l->environ),
 	    .headless = true,
@@ -240,14 +241,9 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 	const char *user;
-	bool recorded;
 
 	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) != 0)
 		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
-	if (hr_json_at(q, "fork") != NULL) /* the fork has started it */
-		return find_branch(l, row, err);
-	if (end_recorded(l, row->id, &recorded, err) != 0)
-		return -1;
 	c = config_of(l, row, q, err);
 	if (c == NULL)
 		return -1;
@@ -263,6 +259,19 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 		return hr_err_nomem(err);
 	s = hr_sandbox_open(c, &o, err);
 	return s != NULL && hr_sandbox_connect(s, err) == 0 ? place(l, s, row, err) : -1;
+}
+
+static int
+local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
+{
+	const struct local *l = self;
+	HR_PUT struct json_object *q = NULL;
+	bool recorded;
+
+	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) == 0 &&
+	    hr_json_at(q, "fork") != NULL)
+		return find_branch(l, row, err); /* the fork has started it */
+	return end_recorded(l, row->id, &recorded, err) == 0 ? start(l, row, err) : -1;
 }
 
 /* Sets up a warm sandbox as libhandrail sets up a fresh one. */
@@ -294,6 +303,34 @@ with_one(const struct local *l, const char *id,
 	return s != NULL && hr_sandbox_connect(s, err) == 0 ? what(s, err) : -1;
 }
 
+/* Returns true for the error of a box that has ended, or whose end was interrupted. */
+static bool
+has_ended(const struct hr_err *why)
+{
+	return why->code == HR_E_DISCONNECTED || why->sys == ENOENT;
+}
+
+/* Pauses a box for a client of the E2B API. Without the memory its processes end. The rest of one
+ * that has ended is paused in this way, too: a service that was killed meanwhile repeats the pause
+ * as one with memory. `c` is the configuration of *l. */
+static int
+pause_box(const struct local *l, struct hr_config *c, const char *id, enum hr_fleet_pause how,
+    struct hr_err *err)
+{
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
+	struct hr_err why = {0};
+	bool runs;
+
+	if (hr_config_set(c, "sandbox.keep_runtime_alive", "false", err) < 0 ||
+	    (s = open_one(l, id, err)) == NULL)
+		return -1;
+	runs = hr_sandbox_connect(s, &why) == 0;
+	if (!runs && !has_ended(&why))
+		return hr_err_pass(err, &why);
+	return runs && how == HR_PAUSE_MEMORY ? hr_sandbox_pause(s, err)
+					      : s->ops->close(s->self, err);
+}
+
 static int
 local_pause(void *self, const char *id, enum hr_fleet_pause how, struct hr_err *err)
 {
@@ -301,13 +338,16 @@ local_pause(void *self, const char *id, enum hr_fleet_pause how, struct hr_err *
 	struct hr_fleet_options o = *as.o;
 	HR_CLEAN(hr_config_clean) struct hr_config *c = hr_config_copy(o.config, err);
 
-	/* containers alone heed this setting; boxes keep the memory */
-	if (c == NULL ||
-	    (how != HR_PAUSE_USUAL && hr_config_set(c, "sandbox.docker_pause_mode",
-					  how == HR_PAUSE_FILES ? "stop" : "freeze", err) < 0))
+	if (c == NULL)
 		return -1;
-	o.config = c;
 	as.o = &o;
+	o.config = c;
+	if (as.copies && how != HR_PAUSE_USUAL)
+		return pause_box(&as, c, id, how, err);
+	/* containers alone heed this setting */
+	if (how != HR_PAUSE_USUAL && hr_config_set(c, "sandbox.docker_pause_mode",
+					 how == HR_PAUSE_FILES ? "stop" : "freeze", err) < 0)
+		return -1;
 	return with_one(&as, id, hr_sandbox_pause, err);
 }
 
@@ -353,12 +393,18 @@ local_network(void *self, const struct hr_fleet_row *row, struct hr_err *err)
 static int
 local_resume(void *self, struct hr_fleet_row *row, struct hr_err *err)
 {
-	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, row->id, err);
+	const struct local *l = self;
+	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(l, row->id, err);
+	struct hr_err why = {0};
 
-	return s != NULL && hr_sandbox_connect(s, err) == 0 && set_rules(s, row, err) == 0 &&
-		       resume(s, err) == 0
-		   ? place(self, s, row, err)
-		   : -1;
+	if (s == NULL)
+		return -1;
+	if (hr_sandbox_connect(s, &why) != 0)
+		/* a box that was paused without its memory, or before a reboot */
+		return l->copies && has_ended(&why) && strstr(row->request, "\"e2b\":{") != NULL
+			   ? start(l, row, err)
+			   : hr_err_pass(err, &why);
+	return set_rules(s, row, err) == 0 && resume(s, err) == 0 ? place(l, s, row, err) : -1;
 }
 
 static int
