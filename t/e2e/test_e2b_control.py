@@ -180,7 +180,8 @@ def refusals(f):
     for method, path in (("POST", "/sandboxes/%s/fork" % NOWHERE), ("POST", "/sandboxes/%s/snapshots" % NOWHERE),
                          ("POST", "/v3/templates"), ("GET", "/templates"), ("POST", "/templates/tags"),
                          ("GET", "/volumes"), ("GET", "/volumecontent/a/path"), ("POST", "/secrets"),
-                         ("GET", "/templates/a/tags"), ("GET", "/sandboxes/metrics?sandbox_ids=a"), ("POST", "/v2/templates/a/builds/b")):
+                         ("GET", "/templates/a/tags"), ("GET", "/sandboxes/metrics?sandbox_ids=a"),
+                         ("POST", "/v2/templates/a/builds/b")):
         equal(f.api(method, path)[0], 501, path)
     equal(f.api("DELETE", "/templates/a")[0], 404)
     for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/metrics"), ("POST", "/pause"), ("PUT", "/network")):

@@ -127,7 +127,8 @@ def snapshots(uid):
         equal(f.api("POST", path, {"memory": False}, key=other)[0], 404)
         equal((found("", other), f.api("DELETE", "/templates/my-tools.base", key=other)[0]), ([], 404))
         equal(f.api("POST", "/v2/sandboxes", {"templateID": "my-tools"}, key=other)[0], 404)
-        equal((f.api("GET", "/templates/aliases/my-tools")[1], f.api("GET", "/templates/aliases/my-tools", key=other)[0]),
+        alias = "/templates/aliases/my-tools"
+        equal((f.api("GET", alias)[1], f.api("GET", alias, key=other)[0]),
               ({"templateID": "my-tools.base", "public": False}, 404))
         for name in names:
             equal(f.api("DELETE", "/templates/" + urllib.parse.quote(name, safe="")), (204, None))
