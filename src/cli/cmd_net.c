@@ -306,5 +306,5 @@ test(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 }
 
 const struct cli_command cli_net_test = {"net test", NULL, "NAME URL",
-    "Say whether the network of a box allows a request; status 1: no.", test_options, 1, 1,
+    "Print whether the network of a box allows a request; status 1: no.", test_options, 1, 1,
     CLI_FIRST, NULL, test};

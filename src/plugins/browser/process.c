@@ -106,7 +106,7 @@ on_readable(void *arg)
 		ssize_t n;
 
 		if (p == NULL) {
-			fail(b, "out of memory for what Chromium says");
+			fail(b, "out of memory for Chromium's messages");
 			return;
 		}
 		n = hr_fd_read(b->from, p, READ_STEP);
