@@ -165,11 +165,13 @@ main(int argc, char **argv)
 	struct box_spec s;
 	int status;
 
-	if (hr_fd_open_stdio(&e) < 0 || leave_file(argv, &e) < 0)
+	if (hr_fd_open_stdio(&e) < 0)
 		return fail(STATUS_FAILED, &e);
-	status = copy_or_remove(argc, argv);
-	if (status >= 0)
+	/* no process of a box sees a copier, which need not leave the file */
+	if ((status = copy_or_remove(argc, argv)) >= 0)
 		return status;
+	if (leave_file(argv, &e) < 0)
+		return fail(STATUS_FAILED, &e);
 	if (!parse(&o, argc, argv) || o.help) {
 		(void)fputs(usage_text, o.help ? stdout : stderr);
 		return o.help ? 0 : STATUS_USAGE;
