@@ -114,11 +114,11 @@ check_PROGRAMS += %D%/unit/test_config %D%/unit/test_host %D%/host/branch %D%/ho
 TESTS += %D%/unit/test_config %D%/unit/test_host
 LONG_TESTS += %D%/e2e/test_host_cli.py %D%/e2e/test_host_command.py %D%/e2e/test_host_copies.py \
 	%D%/e2e/test_host_git.py %D%/e2e/test_host_gitview.py %D%/e2e/test_host_live.py \
-	%D%/e2e/test_host_microagents.py %D%/e2e/test_host_pool.py %D%/e2e/test_host_docker.py \
+	%D%/e2e/test_host_microagents.py %D%/e2e/test_host_pool.py %D%/e2e/test_host_commit.py %D%/e2e/test_host_docker.py \
 	%D%/e2e/test_host_hostile.py %D%/e2e/test_host_sent.py %D%/e2e/test_host_strays.py %D%/e2e/test_host_trust.py \
 	%D%/e2e/test_quickstart.py %D%/e2e/test_quickstart_docker.py %D%/e2e/test_stranger.py
 EXTRA_DIST += %D%/e2e/docker-engine %D%/e2e/lib/dockerhost.py %D%/e2e/lib/gitserver.py %D%/e2e/lib/host.py %D%/e2e/test_host_cli.py %D%/e2e/test_host_command.py \
-	%D%/e2e/test_host_docker.py %D%/e2e/test_host_copies.py %D%/e2e/test_host_git.py %D%/e2e/test_host_gitview.py %D%/e2e/test_host_live.py %D%/e2e/test_host_local.py %D%/e2e/test_host_microagents.py %D%/e2e/test_host_pool.py %D%/e2e/test_host_remote.py \
+	%D%/e2e/test_host_commit.py %D%/e2e/test_host_docker.py %D%/e2e/test_host_copies.py %D%/e2e/test_host_git.py %D%/e2e/test_host_gitview.py %D%/e2e/test_host_live.py %D%/e2e/test_host_local.py %D%/e2e/test_host_microagents.py %D%/e2e/test_host_pool.py %D%/e2e/test_host_remote.py \
 	%D%/e2e/test_host_hostile.py %D%/e2e/test_host_sent.py %D%/e2e/test_host_strays.py %D%/e2e/test_host_trust.py %D%/e2e/test_quickstart.py %D%/e2e/test_quickstart_docker.py %D%/e2e/test_stranger.py
 # the client of contrib/python; its harnesses by hand
 LONG_TESTS += %D%/e2e/test_host_python.py

@@ -122,6 +122,9 @@ int cli_choose_kind(struct cli *c, const char *name);
 /* Returns the address of the server's page, which the caller frees; NULL if it has none, or after a
  * note where that is unknown. */
 char *cli_page(struct cli *c, struct hr_sandbox *s);
+/* Makes the image of a snapshot the one that a new container gets. Returns CLI_OK, or another
+ * status after reporting the error. */
+int cli_start_from(struct cli *c, const char *tag);
 /* Appends the variables of --env. */
 int cli_environment(const struct cli_args *a, struct hr_strv *env);
 /* Returns false with *err set if --runtime names another back-end than the sandbox's. */

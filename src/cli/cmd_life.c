@@ -39,7 +39,7 @@ static const struct cli_option up_options[] = {
     {'i', "image", "IMAGE", "image [sandbox.runtime_container_image]"},
     {PAYLOAD, "payload", "DIR", "handrail's programs for an image without them [sandbox.payload]"},
     {NETWORK, "network", "MODE", "none, host or egress [sandbox.security.network_mode]"},
-    {FROM, "from", "TAG", "start a box with the files of a snapshot [box.from]"},
+    {FROM, "from", "TAG", "start a box or a container with the files of a snapshot [box.from]"},
     {RUN, "run", "COMMAND", "then run COMMAND, as \"handrail run\" does"},
     {'t', "timeout", "SECONDS", "with --run: how long to wait [sandbox.timeout]"},
     {0, NULL, NULL, NULL},
@@ -105,19 +105,24 @@ static int
 set_by_options(struct cli *c, const struct cli_args *a)
 {
 	struct hr_err err = {0};
+	static const char *const from[] = {"box", "docker", NULL};
 	const char *value;
+	bool docker;
 	size_t i;
 
 	if (cli_value(a, PAYLOAD) != NULL && payload_fits(c) != CLI_OK)
 		return CLI_USAGE;
 	value = hr_config_text(c->config, "core.runtime");
-	if (cli_value(a, FROM) != NULL && (value == NULL || strcmp(value, "box") != 0))
-		return cli_usage("--from: snapshots are of boxes, and the back-end %s makes none: "
-				 "add -r box",
-		    value != NULL ? value : HR_KIND_DEFAULT);
-
+	value = value != NULL ? value : HR_KIND_DEFAULT;
+	if (cli_value(a, FROM) != NULL && !hr_is_one_of(value, from))
+		return cli_usage("--from: snapshots are of boxes and containers, and the back-end "
+				 "%s makes none: add -r box or -r docker",
+		    value);
+	docker = strcmp(value, "docker") == 0;
 	for (i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
 		value = cli_value(a, settings[i].letter);
+		if (value != NULL && settings[i].letter == FROM && docker)
+			return cli_start_from(c, value);
 		if (value != NULL && hr_config_set(c->config, settings[i].key, value, &err) != 0)
 			return cli_fail(&err);
 	}

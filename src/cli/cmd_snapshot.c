@@ -17,8 +17,12 @@
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "host/box/snapshot.h"
+#include "host/config/settings.h"
+#include "host/docker/snapshots.h"
 #include "host/handle.h"
 #include "proto/json.h"
+
+#define LIST_MAX (16u << 20)
 
 static int
 snapshot(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
@@ -39,9 +43,21 @@ snapshot(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	return cli_out_line(hr_json_text_or(o, "tag", "-"));
 }
 
+int
+cli_start_from(struct cli *c, const char *tag)
+{
+	HR_FREE char *image = NULL;
+	struct hr_err err = {0};
+
+	return hr_docker_snapshot_image(c->env, tag, &image, &err) == 0 &&
+		       hr_config_set(c->config, "sandbox.runtime_container_image", image, &err) == 0
+		   ? CLI_OK
+		   : cli_fail(&err);
+}
+
 const struct cli_command cli_snapshot = {"snapshot", NULL, "NAME [TAG]",
-    "Copy the files of a box, for \"up --from TAG\"; prints TAG.", NULL, 0, 1, CLI_FIRST, NULL,
-    snapshot};
+    "Copy the files of a box or a container, for \"up --from TAG\"; prints TAG.", NULL, 0, 1,
+    CLI_FIRST, NULL, snapshot};
 
 static void
 put_line(struct hr_buf *b, struct json_object *o)
@@ -52,30 +68,35 @@ put_line(struct hr_buf *b, struct json_object *o)
 
 	if (gmtime_r(&t, &tm) != NULL)
 		(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	hr_buf_addf(b, "%-20s %-20s %-20s %8lld %7.1fM\n", hr_json_text_or(o, "tag", "-"),
-	    hr_json_text_or(o, "sandbox", "-"), when, (long long)hr_json_int_at(o, "files"),
-	    (double)hr_json_int_at(o, "bytes") / 1048576);
+	hr_buf_addf(b, "%-20s %-20s %-7s %-20s %8lld %7.1fM\n", hr_json_text_or(o, "tag", "-"),
+	    hr_json_text_or(o, "sandbox", "-"), hr_json_text_or(o, "backend", "box"), when,
+	    (long long)hr_json_int_at(o, "files"), (double)hr_json_int_at(o, "bytes") / 1048576);
 }
 
 static int
 list(struct cli *c, const struct cli_args *a)
 {
 	HR_FREE char *json = NULL;
+	HR_FREE char *whole = NULL;
 	HR_PUT struct json_object *all = NULL;
 	struct hr_err err = {0};
-	HR_BUF(b, 16 << 20);
+	HR_BUF(b, LIST_MAX);
 	size_t i;
 
 	(void)a;
 	if (hr_box_snapshots(c->state_dir, &json, &err) < 0)
 		return cli_fail(&err);
-	if (c->json)
-		return cli_out_line(json);
 	if (hr_json_decode(json, strlen(json), &all, NULL) < 0)
 		return cli_error("the list of snapshots is not JSON");
+	/* a machine with boxes alone has no Engine */
+	if (hr_docker_snapshots(c->env, all, &err) < 0 && err.code != HR_E_UNAVAILABLE)
+		cli_note(c, err.msg);
+	if (c->json)
+		return (whole = hr_json_string(all, LIST_MAX, &err)) != NULL ? cli_out_line(whole)
+									     : cli_fail(&err);
 	if (!c->quiet)
-		hr_buf_addf(&b, "%-20s %-20s %-20s %8s %8s\n", "TAG", "SANDBOX", "CREATED", "FILES",
-		    "DISK");
+		hr_buf_addf(&b, "%-20s %-20s %-7s %-20s %8s %8s\n", "TAG", "SANDBOX", "BACKEND",
+		    "CREATED", "FILES", "DISK");
 	for (i = 0; i < hr_json_count(all); i++)
 		if (c->quiet)
 			hr_buf_addf(&b, "%s\n", hr_json_text_or(hr_json_entry(all, i), "tag", "-"));
@@ -87,6 +108,20 @@ list(struct cli *c, const struct cli_args *a)
 const struct cli_command cli_snapshot_ls = {"snapshot ls", NULL, NULL,
     "List the snapshots, with their disk use.", NULL, 0, 0, CLI_PLAIN, list, NULL};
 
+/* Removes the snapshot of a box, or that of a container if there is none. */
+static int
+remove_one(struct cli *c, const char *tag, struct hr_err *err)
+{
+	struct hr_err why = {0};
+
+	if (hr_box_snapshot_remove(c->state_dir, tag, err) == 0)
+		return 0;
+	if (err->code != HR_E_NOTFOUND || hr_docker_snapshot_remove(c->env, tag, &why) == 0)
+		return err->code == HR_E_NOTFOUND ? 0 : -1;
+	/* the first reason is the right one if there is no Engine */
+	return why.code == HR_E_UNAVAILABLE ? -1 : hr_err_pass(err, &why);
+}
+
 static int
 remove_them(struct cli *c, const struct cli_args *a)
 {
@@ -95,14 +130,13 @@ remove_them(struct cli *c, const struct cli_args *a)
 	int r = CLI_OK, i;
 
 	for (i = 0; i < a->argc && r == CLI_OK; i++)
-		r = hr_box_snapshot_remove(&h, a->argv[i], &err) == 0
-			? cli_done(c, "tag", a->argv[i], NULL)
-			: cli_fail(&err);
+		r = remove_one(c, a->argv[i], &err) == 0 ? cli_done(c, "tag", a->argv[i], NULL)
+							 : cli_fail(&err);
 	return r;
 }
 
 const struct cli_command cli_snapshot_rm = {"snapshot rm", NULL, "TAG...",
-    "Remove snapshots; boxes that were started from them stay.", NULL, 1, -1, CLI_PLAIN,
+    "Remove snapshots; sandboxes that were started from them stay.", NULL, 1, -1, CLI_PLAIN,
     remove_them, NULL};
 
 /* Opens a new file that has no name before it is whole, where the file system can do that. */

@@ -61,6 +61,7 @@ libhost_la_SOURCES = \
 	%D%/config/tomlvalue.c \
 	%D%/config/volumes.c %D%/config/volumes.h \
 	%D%/docker/build.c \
+	%D%/docker/commit.c \
 	%D%/docker/progress.c %D%/docker/progress.h \
 	%D%/docker/docker.c \
 	%D%/docker/docker_int.h \
@@ -72,6 +73,7 @@ libhost_la_SOURCES = \
 	%D%/docker/preflight.c \
 	%D%/docker/pull.c \
 	%D%/docker/rules.c \
+	%D%/docker/snapshots.h \
 	%D%/docker/spec.c %D%/docker/spec.h \
 	%D%/git/clone.c \
 	%D%/git/gitrepo.c %D%/git/gitrepo.h \

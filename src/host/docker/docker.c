@@ -633,6 +633,7 @@ const struct hr_sandbox_ops hr_backend_docker = {
     .events = hr_docker_events,
     .doctor = hr_docker_doctor,
     .build = hr_docker_build,
+    .snapshot = hr_docker_snapshot,
     .found = hr_docker_found,
     .end_found = hr_docker_end_found,
 };

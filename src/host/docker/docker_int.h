@@ -96,6 +96,9 @@ int hr_docker_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *er
 int
 hr_docker_build(void *self, const struct hr_build_options *o, char **ret_name, struct hr_err *err);
 
+/* Implements the table's call: the container becomes an image. */
+int hr_docker_snapshot(void *self, const char *tag, char **ret_json, struct hr_err *err);
+
 /* Returns the container's id in an Engine's object, or "" if it has characters that would change a
  * path. */
 const char *hr_docker_id(struct json_object *o, const char *name);

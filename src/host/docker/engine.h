@@ -12,8 +12,8 @@ struct hr_engine {
 	struct hr_http *http;
 	char *socket;       /* NULL: TCP */
 	char *base;         /* the base address, "http://localhost/v1.41" */
+	unsigned timeout_s; /* limit of a call; 0: none */
 	int watch_fd;       /* when it is readable, calls are aborted with an error; -1: none */
-	unsigned timeout_s; /* limit of a call; hr_engine_init() sets the usual one */
 };
 
 /* Returns the Engine's address: $DOCKER_HOST, or that of /var/run/docker.sock; borrowed. */
