@@ -98,6 +98,7 @@ def conversation():
         equal(json.loads(h.ok("ps", "--json"))[0]["state"], "running", "state")
         urls = json.loads(h.ok("url", "--json"))
         equal(sorted(urls["web_hosts"].values()), [30082, 30083], "addresses")
+        h.fails(1, "no call that copies the files of a running pod", "snapshot", "default")
         h.ok("pause")
         equal(h.api.names(), ALL[1:], "paused: all but the pod")
         equal([r["state"] for r in json.loads(h.ok("ps", "--json")) if r["sid"] == "default"], ["paused"], "state")
