@@ -112,9 +112,10 @@ const struct cli_command cli_snapshot_ls = {"snapshot ls", NULL, NULL,
 static int
 remove_one(struct cli *c, const char *tag, struct hr_err *err)
 {
+	const struct hr_backend_host h = {.state_dir = c->state_dir, .log = cli_note, .arg = c};
 	struct hr_err why = {0};
 
-	if (hr_box_snapshot_remove(c->state_dir, tag, err) == 0)
+	if (hr_box_snapshot_remove(&h, tag, err) == 0)
 		return 0;
 	if (err->code != HR_E_NOTFOUND || hr_docker_snapshot_remove(c->env, tag, &why) == 0)
 		return err->code == HR_E_NOTFOUND ? 0 : -1;
@@ -125,7 +126,6 @@ remove_one(struct cli *c, const char *tag, struct hr_err *err)
 static int
 remove_them(struct cli *c, const struct cli_args *a)
 {
-	const struct hr_backend_host h = {.state_dir = c->state_dir, .log = cli_note, .arg = c};
 	struct hr_err err = {0};
 	int r = CLI_OK, i;
 

@@ -12,7 +12,7 @@ struct hr_engine {
 	struct hr_http *http;
 	char *socket;       /* NULL: TCP */
 	char *base;         /* the base address, "http://localhost/v1.41" */
-	unsigned timeout_s; /* limit of a call; 0: none */
+	unsigned timeout_s; /* limit of a call; 0: none; hr_engine_init() sets the usual one */
 	int watch_fd;       /* when it is readable, calls are aborted with an error; -1: none */
 };
 
