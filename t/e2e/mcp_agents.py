@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
 from lib.host import BUILD, PATIENCE, SRC, Host  # noqa: E402
 from lib.supervised import Server  # noqa: E402
 from lib.tap import Tap, equal, skip_all  # noqa: E402
@@ -140,6 +141,7 @@ def main():
     for program in ("claude", "codex"):
         if shutil.which(program) is None:
             skip_all("%s is missing: see the head of this file" % program)
+    process.become_subreaper()
     tap = Tap()
 
     def alone(case):
