@@ -50,12 +50,12 @@ def one_turn(place, container, i):
 
 
 def container_like(place):
-    """A container with the box's own files in its layer, for `docker commit`; None without an Engine."""
+    """A container with the files of the box's root in its layer, for `docker commit`; None without an Engine."""
     if not has_engine():
         return None
     name = "handrail-bench-fork-%d" % os.getpid()
     said(["docker", "create", "--name", name, IMAGE, "/bench_box", "now"])
-    said(["docker", "cp", storage_of(place) + "/.", name + ":/files"])
+    said(["docker", "cp", storage_of(place) + "/root/.", name + ":/files"])  # no layers, which have whiteouts
     return name
 
 
