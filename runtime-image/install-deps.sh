@@ -39,12 +39,19 @@ packages() { # MANAGER
 }
 
 user() {
+	# clients of OpenHands V1 start its image with id 10001
+	wanted=1000
+	case " $sets " in *' agent '*) wanted=10001 ;; esac
 	if id -u openhands >/dev/null 2>&1; then
+		[ $wanted = 1000 ] || [ "$(id -u openhands)" = $wanted ] || {
+			echo "install-deps.sh: the base has an account openhands whose id is not $wanted" >&2
+			exit 1
+		}
 		return
 	fi
-	# id 1000 if it is free
-	number='-u 1000'
-	if getent passwd 1000 >/dev/null 2>&1; then
+	# this id if it is free
+	number="-u $wanted"
+	if [ $wanted = 1000 ] && getent passwd $wanted >/dev/null 2>&1; then
 		number=
 	fi
 	# shellcheck disable=SC2086 # words
@@ -63,6 +70,22 @@ directories() {
 python() {
 	/bin/sh "$here/install-python.sh" /openhands/poetry/openhands-ai-5O4_aCHf-py3.12
 	chown -R openhands:openhands /openhands/poetry
+}
+
+# The agent server of OpenHands V1, which the agent cannot change, and the directories of its image.
+agent() {
+	python3 -c 'import sys; sys.exit(sys.version_info < (3, 12))' || {
+		echo 'install-deps.sh: the agent server needs Python 3.12 or later: use a base such as debian:trixie' >&2
+		exit 1
+	}
+	python3 -m venv /openhands/agent-server
+	# uv finds versions that fit each other in seconds, pip in an hour; without bytecode each start takes a minute
+	/openhands/agent-server/bin/pip install --no-cache-dir uv
+	# shellcheck disable=SC2046 # words
+	/openhands/agent-server/bin/uv pip install --no-cache --compile-bytecode \
+		--python /openhands/agent-server/bin/python $(packages pip)
+	mkdir -p /workspace/project
+	chown -R openhands:openhands /workspace
 }
 
 sudo_rights() {
@@ -103,4 +126,4 @@ esac
 user
 directories
 sudo_rights
-case " $sets " in *' jupyter '*) python ;; esac
+case " $sets " in *' jupyter '*) python ;; *' agent '*) agent ;; esac

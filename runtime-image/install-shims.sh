@@ -5,8 +5,10 @@ set -eu
 here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
 prefix=$1
 mkdir -p "$prefix/bin" "$prefix/micromamba/bin" "$prefix/libexec/handrail/shims" "$prefix/code"
-sed "s|@prefix@|$prefix|g" "$here/start.sh.in" >"$prefix/libexec/handrail/start"
-chmod 755 "$prefix/libexec/handrail/start"
+for entry in start agent-server; do
+	sed "s|@prefix@|$prefix|g" "$here/$entry.sh.in" >"$prefix/libexec/handrail/$entry"
+	chmod 755 "$prefix/libexec/handrail/$entry"
+done
 for shim in micromamba poetry python; do
 	sed "s|@prefix@|$prefix|g" "$here/$shim.sh.in" >"$prefix/libexec/handrail/shims/$shim"
 	chmod 755 "$prefix/libexec/handrail/shims/$shim"

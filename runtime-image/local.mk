@@ -1,6 +1,6 @@
 # Installs the kit from which the host side builds images, in PKGDATADIR/image.
 EXTRA_DIST += \
-	%D%/Dockerfile.in %D%/deps.conf %D%/deps.lock %D%/install-deps.sh %D%/install-python.sh %D%/install-shims.sh \
+	%D%/Dockerfile.in %D%/agent-server.sh.in %D%/deps.conf %D%/deps.lock %D%/install-deps.sh %D%/install-python.sh %D%/install-shims.sh \
 	%D%/git-helper.py.in %D%/micromamba.sh.in %D%/mkkit %D%/mklock %D%/poetry.sh.in \
 	%D%/preflight.sh %D%/python.sh.in %D%/python3.sh.in %D%/recipe %D%/start.sh.in
 

@@ -18,6 +18,7 @@ static const struct cli_option build_options[] = {
     {'o', "folder", "DIR", "keep the build folder in DIR"},
     {2, "no-pull", NULL, "do not ask a registry for images"},
     {3, "allow-registry-port", NULL, "accept a base such as host:5000/name:tag"},
+    {4, "for", "CLIENT", "openhands-v1: an image with V1's agent server and its start command"},
     {0, NULL, NULL, NULL},
 };
 
@@ -40,6 +41,7 @@ on_progress(void *arg, const char *text)
 static int
 build(struct cli *c, const struct cli_args *a)
 {
+	const char *client = cli_value(a, 4);
 	struct hr_build_options o = {
 	    .base = cli_value(a, 'b'),
 	    .folder = cli_value(a, 'o'),
@@ -49,6 +51,7 @@ build(struct cli *c, const struct cli_args *a)
 	    .dry_run = cli_value(a, 'd') != NULL,
 	    .pull = cli_value(a, 2) == NULL,
 	    .registry_port = cli_value(a, 3) != NULL,
+	    .openhands_v1 = client != NULL,
 	    .progress = on_progress,
 	    .arg = c,
 	};
@@ -57,6 +60,8 @@ build(struct cli *c, const struct cli_args *a)
 	HR_BUF(b, 1 << 16);
 	int r;
 
+	if (client != NULL && strcmp(client, "openhands-v1") != 0)
+		return cli_usage("--for: \"%.64s\" is not known, only openhands-v1", client);
 	r = hr_build_image(c->config, &o, &name, &err);
 	cli_progress_end(c);
 	if (r != 0)

@@ -235,6 +235,7 @@ struct hr_build_options {
 	bool force, retag, dry_run;
 	bool pull;          /* look for missing images in their registries */
 	bool registry_port; /* accept "host:5000/name:tag" as a name */
+	bool openhands_v1;  /* an image in place of OpenHands V1's own agent server image */
 	/* gets lines without their ends; NULL: none */
 	void (*progress)(void *arg, const char *text);
 	void *arg;

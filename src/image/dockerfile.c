@@ -22,6 +22,7 @@ word_holds(const struct hr_dockerfile *d, const char *w, size_t len, bool *ret_k
 	    {"lock", d->strategy == HR_IMAGE_LOCK},
 	    {"browser", d->browser},
 	    {"extra_deps", d->extra_deps != NULL && d->extra_deps[0] != '\0'},
+	    {"openhands_v1", d->v1},
 	};
 	size_t i;
 
@@ -99,6 +100,7 @@ hr_dockerfile_put(struct hr_buf *b, const char *text, size_t len, const struct h
 	    {"version", d->version},
 	    {"lock", d->lock},
 	    {"source", d->source},
+	    {"sets", d->v1 ? "agent" : "jupyter"},
 	    {"with_browser", d->browser ? " --with-browser" : ""},
 	    {"extra_deps", d->extra_deps != NULL ? d->extra_deps : ""},
 	};

@@ -22,15 +22,15 @@
 
 int
 hr_kit_tags(const char *kit, const char *base, const char *version, const char *repo, bool browser,
-    bool registry_port, struct hr_image_tags *ret, struct hr_err *err)
+    bool registry_port, bool v1, struct hr_image_tags *ret, struct hr_err *err)
 {
+	HR_BUF(named, 256);
 	HR_FREE char *conf = hr_path_join(kit, HR_KIT_DEPS);
 	HR_FREE char *lock = hr_path_join(kit, HR_KIT_LOCK);
 	HR_FREE char *source = hr_path_join(kit, HR_KIT_SOURCE);
 	const char *files[] = {conf, lock};
 	struct hr_image_inputs in = {
 	    .base = base,
-	    .version = version,
 	    .repo = repo,
 	    .registry_port = registry_port,
 	    .browser = browser,
@@ -41,6 +41,8 @@ hr_kit_tags(const char *kit, const char *base, const char *version, const char *
 	};
 	int r = -1;
 
+	hr_buf_addf(&named, "%s%s", version, v1 ? "-openhands-v1" : "");
+	in.version = hr_buf_str(&named);
 	if (conf == NULL || lock == NULL || source == NULL)
 		(void)hr_err_nomem(err);
 	else
@@ -188,6 +190,7 @@ hr_kit_prepare(const char *kit, const char *folder, const char *base,
 	    .strategy = strategy,
 	    .extra_deps = req->extra_deps,
 	    .browser = req->browser,
+	    .v1 = req->v1,
 	    .version = PACKAGE_VERSION,
 	    .lock = strrchr(tags->lock, ':') + 1,
 	    .source = strrchr(tags->source, ':') + 1,

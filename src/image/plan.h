@@ -26,6 +26,7 @@ struct hr_image_request {
 	const char *const *build_args;
 	size_t build_args_n;
 	bool browser;
+	bool v1;    /* an image that starts by itself, with the agent server of OpenHands V1 */
 	bool force; /* build from the base, whatever exists */
 	bool retag; /* requires force: move all names, also existing ones */
 	bool dry_run;

@@ -435,6 +435,9 @@ def four_branches():
 
         dry, _ = build("--dry-run")
         equal(names(), [], "a dry run makes nothing")
+        v1 = build("--dry-run", "--for", "openhands-v1")[0]
+        equal(v1.replace("-openhands-v1_", "_"), dry, "another version")
+        h.fails(2, "only openhands-v1", "image", "build", "--for", "x", "-b", IMAGE)
         first, log = build()
         equal((first, "SCRATCH, on " + IMAGE in log, len(names())), (dry, True, 3), "from scratch: three names")
         again, log = build()

@@ -201,6 +201,44 @@ def other_python():
         equal((done.returncode, "json.tool" in done.stdout), (0, True), "another module")
 
 
+def agent_server(p, *argv, name="libexec/handrail/agent-server", **env):
+    return sh(p.path(name), *argv, env=dict({"PATH": "/usr/bin:/bin"}, **env))
+
+
+def entry_of_openhands_v1():
+    """The arguments and variables of the original's server become handraild's."""
+    with Shims() as p:
+        os.unlink(p.path("sbin/handraild"))
+        p.program("sbin/handraild", '#!/bin/sh\nprintf "%s\\n" "$@"; env | grep -e KEY -e ^HANDRAIL_ -e ^OH_ | sort\n')
+        account = ["--username", "openhands", "--user-id", "10001"] if os.geteuid() == 0 else []
+        usual = ["--working-dir", "/workspace", "--plugins", "agent-server"]
+        python = "HANDRAIL_AGENT_SERVER_PYTHON=" + p.path("agent-server/bin/python")
+        done = agent_server(p, "--host", "0.0.0.0", "--port", "60000", SESSION_API_KEY="old", OH_SESSION_API_KEYS_0="k")
+        lines = done.stdout.splitlines()
+        secret = [line for line in lines if line.startswith("OH_SECRET_KEY=")]
+        equal([line for line in lines if line not in secret],
+              ["--listen", "0.0.0.0", "60000", *usual, *account, python, "HANDRAIL_OPENHANDS_V1=true",
+               "SESSION_API_KEY=k"], done.stderr)
+        equal(len(secret[0]), len("OH_SECRET_KEY=") + 64)
+        again = agent_server(p, SESSION_API_KEY="k").stdout.splitlines()
+        equal((again[:3], [x for x in again if "SECRET" in x]), (["--listen", "0.0.0.0", "8000"], secret), "the same")
+        given = agent_server(p, "--port=1", SESSION_API_KEY="k", OH_SECRET_KEY="s", OH_X="y").stdout.splitlines()
+        equal((given[2], "OH_SECRET_KEY=s" in given, "OH_X=y" in given), ("1", True, True))
+        done = agent_server(p, "--import-modules", "a,b", "--extra-python-path=/c", OH_EXTRA_PYTHON_PATH="/d")
+        lines = done.stdout.splitlines()
+        equal(lines[:2] + lines[7:], ["--listen", "127.0.0.1", "--allow-unauthenticated", *account,
+                                      "HANDRAIL_AGENT_SERVER_MODULES=a,b", python, "HANDRAIL_OPENHANDS_V1=true",
+                                      "OH_EXTRA_PYTHON_PATH=/c:/d"])
+        for argv in (["--reload"], ["--check-browser", "x"], ["word"], ["--port"]):
+            done = agent_server(p, *argv)
+            equal((done.returncode, "is not supported by this image" in done.stderr), (2, True), argv)
+        p.program("agent-server/bin/python", '#!/bin/sh\nprintf "%s\\n" python "$@"\n')
+        os.symlink(p.path("libexec/handrail/agent-server"), p.path("python"))
+        equal(agent_server(p, "-m", "json.tool", name="python").stdout.split(), ["python", "-m", "json.tool"])
+        done = agent_server(p, "-m", "openhands.agent_server", "--port", "5", name="python")
+        equal(done.stdout.split()[:3], ["--listen", "127.0.0.1", "5"])
+
+
 def no_python():
     with Shims() as p:
         os.mkdir(p.path("empty"))
@@ -219,7 +257,7 @@ def shims_refuse():
 
 
 def distributions():
-    """The package manager that is there decides what is installed."""
+    """The package manager that is there decides what is installed; only the set agent has tmux."""
     for manager, packages in (("apt-get", "libfcgi-dev"), ("apk", "fcgi-dev"), ("dnf", "fcgi-devel"),
                               ("microdnf", "fcgi-devel")):
         with Place() as p:
@@ -232,6 +270,9 @@ def distributions():
             words = done.stdout.split()
             equal((done.returncode, words[:1], packages in words, "nginx" in words), (0, [manager], True, True),
                   done.stdout + done.stderr)
+            more = sh("/bin/sh", os.path.join(RECIPE, "install-deps.sh"), "build", "run", "agent",
+                      env={"PATH": p.path("bin"), "HANDRAIL_DRY_RUN": "1"}).stdout.split()
+            equal(("tmux" in words, "tmux" in more, [w for w in more if "==" in w]), (False, True, []))
 
 
 WHEEL = {"probe_x.py": "here = 1\n",
@@ -343,7 +384,8 @@ def main():
     for test in (kit_is_whole_and_the_same, kit_can_be_built, lock_file_fits_the_recipe,
                  image_has_what_configure_needs, start_command_with_key, start_command_without_key, the_viewers_address,
                  directory_of_downloads,
-                 start_command_by_each_way, other_python, no_python, shims_refuse, distributions, default_python,
+                 start_command_by_each_way, other_python, entry_of_openhands_v1, no_python, shims_refuse,
+                 distributions, default_python,
                  accounts_of_the_payload, no_distribution, preflight_of_a_runtime):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()

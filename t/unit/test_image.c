@@ -624,7 +624,7 @@ START_TEST(dockerfiles)
 	    .lock = "l",
 	    .source = "s",
 	};
-	char *with = dockerfile(&d), *without, *user, *deps;
+	char *with = dockerfile(&d), *without, *user, *deps, *v1;
 
 	d.browser = false;
 	d.extra_deps = NULL;
@@ -642,6 +642,17 @@ START_TEST(dockerfiles)
 	ck_assert_ptr_null(strstr(without, "USER openhands"));
 	ck_assert_ptr_null(strchr(without, '@'));
 	ck_assert_ptr_nonnull(strstr(with, "org.openhands.runtime=\"c\""));
+	/* only the image for OpenHands V1 starts by itself */
+	d.v1 = true;
+	v1 = dockerfile(&d);
+	ck_assert_ptr_nonnull(
+	    strstr(v1, "\nENTRYPOINT [\"/usr/local/bin/openhands-agent-server\"]\n"));
+	ck_assert_ptr_nonnull(strstr(v1, "\nEXPOSE 8000\n"));
+	ck_assert_int_eq(
+	    strstr(v1, "install-deps.sh build run agent\n") != NULL, d.strategy != HR_IMAGE_LOCK);
+	ck_assert_ptr_null(strstr(without, "ENTRYPOINT"));
+	ck_assert_ptr_null(strstr(without, "run agent"));
+	free(v1);
 	free(with);
 	free(without);
 }

@@ -196,6 +196,7 @@ run_plan(struct build *b, struct hr_err *err)
 	    .browser = hr_config_bool(b->config, "core.enable_browser"),
 	    .force = b->o->force || hr_config_bool(b->config, "sandbox.force_rebuild_runtime"),
 	    .retag = b->o->retag,
+	    .v1 = b->o->openhands_v1,
 	    .dry_run = b->o->dry_run,
 	};
 	struct hr_err detail = {0};
@@ -252,7 +253,8 @@ hr_docker_build(void *self, const struct hr_build_options *o, char **ret_name, s
 		    "Neither runtime container image nor base container image is set");
 	b.o = &own;
 	if (hr_kit_tags(b.kit, own.base, PACKAGE_VERSION, repo,
-		hr_config_bool(c, "core.enable_browser"), own.registry_port, &b.tags, &e) < 0)
+		hr_config_bool(c, "core.enable_browser"), own.registry_port, own.openhands_v1,
+		&b.tags, &e) < 0)
 		return hr_err_from(err, HR_E_INVAL, &e);
 	r = hr_engine_init(&b.engine, o->environ, err);
 	if (r == 0)

@@ -264,6 +264,7 @@ run_plan(struct build *b, const char *base, struct hr_err *err)
 	    .browser = hr_config_bool(c, "core.enable_browser"),
 	    .force = b->o->force || hr_config_bool(c, "sandbox.force_rebuild_runtime"),
 	    .retag = b->o->retag,
+	    .v1 = b->o->openhands_v1,
 	    .dry_run = b->o->dry_run,
 	};
 	bool there = false;
@@ -306,7 +307,7 @@ hr_remote_build(struct hr_remote *remote, const struct hr_build_options *o, stru
 	if (repo == NULL)
 		goto out;
 	r = hr_kit_tags(b.kit, base, PACKAGE_VERSION, repo,
-	    hr_config_bool(c, "core.enable_browser"), true, &b.tags, &e);
+	    hr_config_bool(c, "core.enable_browser"), true, o->openhands_v1, &b.tags, &e);
 	if (r == 0) {
 		made = mkdtemp(b.folder) != NULL;
 		r = made ? run_plan(&b, base, &e)
