@@ -85,11 +85,11 @@ def ask_modern(s, method, params=None, **headers):
 
 
 def documented(tools):
-    """The table of tools: name and arguments, without those of plugins that are not there."""
+    """The table of tools: name and arguments, without those of plugins that are not there, and of the host."""
     with open(os.path.join(SRC, "doc/agents.md"), encoding="utf-8") as f:
         rows = re.findall(r"(?m)^\| `(\w+)` \|([^|]*)\|(.*)", f.read().split("\n## Tools\n")[1].split("\n## ")[0])
     return {name: sorted(re.split(", | or ", args.strip()) if args.strip() else []) for name, args, text in rows
-            if name in tools or "where the plugin" not in text}
+            if name in tools or not re.search("where the plugin|with a box alone", text)}
 
 
 def two_revisions():

@@ -4,11 +4,12 @@ As root each case is done twice, by root and by another account."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.host import PATIENCE  # noqa: E402
+from lib.host import PATIENCE, SRC  # noqa: E402
 from lib.hostbox import run  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
@@ -69,6 +70,10 @@ def two_ways(h):
         equal({name for name, s in tools.items() if "sandbox" not in s["properties"]}, set())
         equal((tools["fork"]["required"], tools["end_branch"]["required"], tools["run"]["required"]),
               (["name"], ["sandbox"], ["command"]))
+        with open(os.path.join(SRC, "doc/agents.md"), encoding="utf-8") as f:
+            rows = re.findall(r"(?m)^\| `(fork|end_branch)` \|([^|]*)\|", f.read())
+        equal({name: sorted(args.strip().split(", ")) for name, args in rows},
+              {name: sorted(tools[name]["properties"]) for name in ("fork", "end_branch")})
         c.run("cd /workspace; echo first >file; GOAL=fast")
         c.call("run", command="cd /usr; LEVEL=9", session="build")
         answer = c.call("fork", name="way", count=2)
