@@ -321,7 +321,7 @@ def wrong_answers():
 def wrong_streams():
     """Frames and ends that are none."""
     for kind, text in (("nostatus", "without a status"), ("huge", "too long"), ("compressed", "compressed"),
-                       ("garbage", "no protobuf message"), ("twice", "more than one message")):
+                       ("garbage", "is not a protobuf message"), ("twice", "more than one message")):
         with Answers(AppGetOrCreate=pb.encode([(1, "ap")])) as server, player(server, False) as play:
             server.fault("AppGetOrCreate", kind, times=9)
             got = play("app")

@@ -539,7 +539,7 @@ def doctor(h):
     equal("capabilities" in done.stdout, True)
     equal(os.listdir(h.path("tmp")), [])
     h.env["HANDRAIL_LIBEXECDIR"] = h.path("tmp")
-    h.fails(1, "a box needs handrail-box(8), and ", "up", "-q")
+    h.fails(1, "a box needs handrail-box, and ", "up", "-q")
     equal(h("doctor").returncode, 1)
 
 
