@@ -304,11 +304,12 @@ def waits(h):
         h.ok("resume", "one")
     command, pid = stopped(h, "snapshot", "one", "v")
     box = h.box("one")
+    export = h.popen("snapshot", "export", "t", "t.tar")
     others = [h.popen("down", "one"), h.popen("snapshot", "rm", "s")]
     said = [other.stderr.readline() for other in others]
     equal(process.has_ended(box["pid"]), False)
     os.kill(pid, signal.SIGCONT)
-    for done in [command] + others:
+    for done in [command, export] + others:
         done.communicate(timeout=PATIENCE)
         equal(done.returncode, 0, done.args)
     equal((["waiting for it" in line for line in said], h.left(box), stored(h)), ([True, True], [], ["t", "v"]), said)

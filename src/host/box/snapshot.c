@@ -64,7 +64,7 @@ wait_for(const struct hr_backend_host *h, int fd, int how, const char *path, str
 {
 	int sys = hr_lock_in_time(fd, how, QUIET_MS);
 
-	if (sys == EWOULDBLOCK)
+	if (sys == EWOULDBLOCK && h->log != NULL)
 		h->log(h->arg, "Another command copies or removes these files: waiting for it.");
 	if (sys == EWOULDBLOCK)
 		sys = hr_lock_in_time(fd, how, PATIENCE_MS - QUIET_MS);
