@@ -266,7 +266,8 @@ do_fork(struct cli_branches *b, struct json_object *args, struct hr_buf *ret_res
 {
 	struct hr_box_fork how = {.name = hr_json_text_at(args, "name"),
 	    .count = (unsigned)hr_json_int_at(args, "count"),
-	    .freeze = hr_json_true_at(args, "freeze")};
+	    .freeze = hr_json_true_at(args, "freeze"),
+	    .threads = true};
 	struct hr_sandbox *s = find(b, hr_json_at(args, "sandbox"), ret_result);
 	const char *why = s != NULL ? wrong(b, args) : NULL;
 	HR_PUT struct json_object *o = NULL;

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -18,6 +19,7 @@
 #include "base/text/nearest.h"
 #include "base/path.h"
 #include "base/process/spawn.h"
+#include "host/box/crew.h"
 #include "host/client/client.h"
 #include "host/command.h"
 #include "host/common/envquote.h"
@@ -1076,6 +1078,35 @@ START_TEST(tars)
 }
 END_TEST
 
+#define TASKS 8
+
+static int
+note_process(void *arg, size_t i, struct hr_err *err)
+{
+	pid_t *of = arg;
+
+	of[i] = getpid();
+	return i + 1 < TASKS ? 0 : hr_err_set(err, HR_E_INVAL, "the last task");
+}
+
+/* A process with threads does all tasks, for a child could wait for a lock of another thread. */
+START_TEST(tasks_of_a_process_with_threads)
+{
+	const size_t size = TASKS * sizeof(pid_t);
+	pid_t *of = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct hr_err err = {0};
+	size_t i;
+
+	ck_assert_ptr_ne(of, MAP_FAILED);
+	ck_assert_int_eq(hr_crew_run(1, TASKS, true, note_process, of, &err), -1);
+	ck_assert_str_eq(err.msg, "the last task");
+	ck_assert_int_eq(of[0], 0);
+	for (i = 1; i < TASKS; i++)
+		ck_assert_int_eq(of[i], getpid());
+	ck_assert_int_eq(munmap(of, size), 0);
+}
+END_TEST
+
 #define N(a) (int)(sizeof(a) / sizeof(*(a)))
 
 int
@@ -1120,6 +1151,7 @@ main(void)
 	tcase_add_test(tc, records_beside);
 	tcase_add_test(tc, record_texts);
 	tcase_add_test(tc, module_that_is_not_there);
+	tcase_add_test(tc, tasks_of_a_process_with_threads);
 	suite_add_tcase(s, tc);
 	return lines_run(s);
 }

@@ -201,7 +201,7 @@ copy_files(struct forking *f, struct hr_err *err)
 	if (copy_one(f, 0, err) < 0 ||
 	    (!f->how->freeze && hr_shells_check(f->s, &f->shells, err) < 0))
 		return -1;
-	return hr_crew_run(1, f->names.n, copy_one, f, err);
+	return hr_crew_run(1, f->names.n, f->how->threads, copy_one, f, err);
 }
 
 /* ---- branches ---- */
@@ -298,7 +298,7 @@ start_all(struct forking *f, struct hr_err *err)
 	    .headless = true,
 	    .detach = true,
 	    .state_dir = f->s->state_dir};
-	return hr_crew_run(0, f->names.n + 1, start_one, f, err);
+	return hr_crew_run(0, f->names.n + 1, f->how->threads, start_one, f, err);
 }
 
 /* Ends the branches of a fork that failed. */

@@ -13,7 +13,8 @@ struct hr_box_fork {
 	unsigned count;   /* 0: one branch, without a number */
 	/* names of all branches, in the place of the two above; NULL: those */
 	const char *const *names;
-	bool freeze; /* copy although a command runs or a file is open for writing */
+	bool freeze;  /* copy although a command runs or a file is open for writing */
+	bool threads; /* the caller has threads: one branch is made after the other */
 };
 
 /* Forks a connected box. *ret_json is the answer, which the caller frees: {"sandbox": NAME,
