@@ -97,6 +97,8 @@ class LoggingServer:
         async def send(message):
             if message["type"] == "http.response.start":
                 writer.write(b"HTTP/1.1 %d x\r\nConnection: close\r\n\r\n" % message["status"])
+            elif message["type"] == "websocket.close":
+                writer.write(b"HTTP/1.1 403 x\r\nConnection: close\r\n\r\n")
             elif message["type"] == "http.response.body":
                 writer.write(message["body"])
             elif message["type"] == "websocket.accept":

@@ -137,6 +137,7 @@ def sockets():
         equal(first(s, KEY + "x"), "refused")
         equal(first(s, None), "refused")
         equal(first(s, 5), "refused")
+        equal(first(s, "\ud800"), "refused", "no character")
         for target, headers, want in (("/sockets/session?a=b&session_api_key=" + KEY, (), "open"),
                                       ("/sockets/session?session_api_key=x", (), "refused"),
                                       ("/sockets/bash-events", ("X-Session-API-Key: " + KEY,), "open"),
@@ -153,6 +154,19 @@ def sockets():
             pid = s.ask("GET", "/api/tools").json()["pid"]
             s.stop()  # an open WebSocket does not hold up the end
             equal(process.has_ended(pid), True)
+
+
+def pages_of_other_origins():
+    """Without keys, no page in a browser on this machine reaches the agent."""
+    with Agent(key=None, settings={"allow_unauthenticated": True}) as s:
+        for origin, good in (("http://evil.example", False), ("null", False), ("http://localhost.evil.example", False),
+                             ("http://localhost:3000", True), ("https://[::1]", True)):
+            a = s.ask("POST", "/api/conversations", "{}", key=None, Origin=origin)
+            equal(a.status, 200 if good else 403, origin)
+            with Socket(s, "/sockets/x", "Origin: " + origin) as w:
+                equal(w.status, 101 if good else 403, origin)
+    with Agent() as s:
+        equal(s.ask("POST", "/api/conversations", "{}", Origin="http://other.example").status, 200)
 
 
 def new_keys():
@@ -198,4 +212,5 @@ def closed():
 
 
 if __name__ == "__main__":
-    run_tests([starts_at_the_first_request, keys_stay_away, sockets, new_keys, without_the_server, closed])
+    run_tests([starts_at_the_first_request, keys_stay_away, sockets, pages_of_other_origins, new_keys, without_the_server,
+               closed])

@@ -1,13 +1,15 @@
 """Runs OpenHands' own agent server on the socket that handraild gives to a plugin: handrail-plugin(5).
 
 nginx checks the session key of all requests but WebSockets, which may carry it in their first message. The server has a
-key of its own, which is made here and which no other process gets. The Gate exchanges the client's key for this one."""
+key of its own, which is made here and which no other process gets. The Gate exchanges the client's key for this one.
+Without session keys it refuses web pages of other origins, which could run commands, as a worker does."""
 
 import ctypes
 import hashlib
 import hmac
 import json
 import os
+import re
 import secrets
 import struct
 import sys
@@ -16,6 +18,7 @@ import urllib.parse
 READY, HTTP, SUMS = 3, 5, 6
 HEAD = struct.Struct("=32sII")  # salt, number of sums, length of the longest key
 NAME, HEADER, CHECKED = "session_api_key", b"x-session-api-key", b"x-handrail-checked"
+HERE = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]*)?(/.*)?", re.I | re.S)
 PR_SET_DUMPABLE = 4
 
 
@@ -42,7 +45,7 @@ def known(key):
     have = sums()
     if have is None or not isinstance(key, str):
         return False
-    digest = hashlib.sha256(have[0] + key.encode("utf-8", "surrogateescape")).digest()
+    digest = hashlib.sha256(have[0] + key.encode("utf-8", "surrogatepass")).digest()
     # compares with all of them, so that the time says nothing
     return sum([hmac.compare_digest(digest, one) for one in have[1]]) > 0
 
@@ -50,6 +53,21 @@ def known(key):
 def needless():
     have = sums()
     return have is not None and not have[1]
+
+
+def from_here(headers):
+    """Returns false for a request of a web page of another origin; hr_request_from_here() has the same rules."""
+    origin, host, scheme = (headers.get(name, b"").decode("latin1").lower()
+                            for name in (b"origin", b"host", b"x-forwarded-proto"))
+    kind, _, at = origin.partition("://")
+    return not origin or bool(HERE.fullmatch(at)) or (kind == scheme == "https" and at == host)
+
+
+async def refuse(scope, send):
+    if scope["type"] == "websocket":
+        return await send({"type": "websocket.close", "code": 1008})
+    await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"application/json")]})
+    await send({"type": "http.response.body", "body": b'{"detail":"This origin is not allowed"}'})
 
 
 class Gate:
@@ -63,7 +81,7 @@ class Gate:
     def given(self, scope):
         for name, value in scope["headers"]:
             if name == HEADER:
-                return value.decode("latin1")
+                return value.decode("utf-8", "replace")
         query = urllib.parse.parse_qs(scope["query_string"].decode("latin1"), keep_blank_values=True)
         return query.get(NAME, [None])[-1]
 
@@ -82,7 +100,7 @@ class Gate:
             state["first"] = False
             try:
                 data = json.loads(message.get("text") or "")
-            except ValueError:
+            except (ValueError, RecursionError):
                 return message
             if isinstance(data, dict) and data.get("type") == "auth" and known(data.get(NAME)):
                 message = dict(message, text=json.dumps(dict(data, **{NAME: self.own})))
@@ -90,6 +108,8 @@ class Gate:
         return changed
 
     async def __call__(self, scope, receive, send):
+        if scope["type"] in ("http", "websocket") and needless() and not from_here(dict(scope["headers"])):
+            return await refuse(scope, send)
         if scope["type"] in ("http", "websocket") and (CHECKED, b"1") in scope["headers"]:
             scope = self.with_own(scope)
         elif scope["type"] == "websocket":
