@@ -155,13 +155,16 @@ int
 hr_serve_take(struct hr_serve_request *q, struct hr_span *ret)
 {
 	struct body *b = q->body;
-	struct hr_buf *bytes = &b->piece.body;
+	struct hr_buf *bytes;
 	struct bufferevent *be = socket_of(q);
 	char piece[PIECE];
 	int n;
 
-	hr_buf_reset(bytes);
 	*ret = (struct hr_span){NULL, 0};
+	if (b == NULL) /* the request did not come by TRACE */
+		return -1;
+	bytes = &b->piece.body;
+	hr_buf_reset(bytes);
 	while (be != NULL && b->reader.part != HR_HTTP_DONE && bytes->len == 0 &&
 	       (n = evbuffer_remove(bufferevent_get_input(be), piece, sizeof(piece))) > 0)
 		if (hr_http_reader_feed(&b->reader, piece, (size_t)n, NULL) != 0)
@@ -191,12 +194,18 @@ on_cut(struct bufferevent *be, short what, void *arg)
 	on_arrived(be, q);
 }
 
+bool
+hr_serve_is_cut(const struct hr_serve_request *q)
+{
+	return q->body != NULL && q->body->cut;
+}
+
 void
 hr_serve_read(struct hr_serve_request *q, hr_serve_event_fn *arrived, void *arg)
 {
 	struct bufferevent *be = socket_of(q);
 
-	if (q->body == NULL || be == NULL)
+	if (q->body == NULL || be == NULL || arrived == NULL)
 		return;
 	q->body->arrived = arrived;
 	q->body->arg = arg;

@@ -45,7 +45,10 @@ struct hr_span hr_serve_body(const struct hr_serve_request *q);
  * KiB wait here, then the client waits. Returns 1 with *ret, empty if nothing has arrived; 0 at the
  * end; or -1 if the body is malformed or was cut. */
 int hr_serve_take(struct hr_serve_request *q, struct hr_span *ret);
-/* Sets the callback of a request that is not answered at once: there may be something to take. */
+/* Returns true once the client of such a body has left. */
+bool hr_serve_is_cut(const struct hr_serve_request *q);
+/* Sets the callback of a request that is not answered at once: there may be something to take, or
+ * the client has left. */
 void hr_serve_read(struct hr_serve_request *q, hr_serve_event_fn *arrived, void *arg);
 
 /* ---- the answer ---- */

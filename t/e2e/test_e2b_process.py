@@ -3,13 +3,16 @@
 
 import base64
 import contextlib
+import fcntl
 import gzip
 import http.client
 import json
 import os
+import signal
 import socket
 import struct
 import sys
+import termios
 import threading
 import time
 
@@ -475,6 +478,38 @@ def much_input():
             o.close()
 
 
+def a_sender_that_leaves():
+    """It takes back the bytes that a process has not read yet."""
+    with sandbox() as s:
+        held = Stream(s, "Start", dict(bash("kill -STOP $$; exec wc -c"), stdin=True))
+        pid = held.pid()
+
+        at, out = "/proc/%d/fd/" % server_of(s)[0], s.outside(pid)
+
+        def sockets():
+            found = 0
+            for name in os.listdir(at):
+                with contextlib.suppress(FileNotFoundError):
+                    found += os.readlink(at + name).startswith("socket:")
+            return found
+
+        def waiting():
+            with open("/proc/%d/fd/0" % out, "rb", buffering=0) as f:
+                return struct.unpack("i", fcntl.ioctl(f, termios.FIONREAD, bytes(4)))[0]
+        before = sockets()
+        one = Sender(s)
+        one.send(start={"process": {"pid": pid}})
+        one.stdin(b"x" * 200000)
+        s.until("it has stopped", lambda: open("/proc/%d/stat" % out).read().rpartition(") ")[2][0] == "T")
+        s.until("the pipe is full", lambda: waiting() > 0)
+        one.end(cut=True)
+        s.until("the sender is gone", lambda: sockets() == before)
+        os.kill(out, signal.SIGCONT)
+        equal(unary(s, "CloseStdin", process={"pid": pid}), (200, {}))
+        text, end = held.rest()
+        equal((0 < int(text) < 200000, end), (True, OK), text)
+
+
 def a_client_that_leaves_ends_nothing():
     with sandbox() as s:
         one = Stream(s, "Start", bash("read x; echo more; exit 6", stdin=True))
@@ -491,5 +526,5 @@ if __name__ == "__main__":
     sys.exit(run_tests([
         recordings, a_killed_server_ends_nothing, output_while_there_is_no_server, a_killed_keeper_ends_its_processes,
         an_upgrade_ends_nothing, a_killed_handraild_ends_nothing, deadlines, tags, many_readers, a_slow_reader,
-        a_thousand_streams, hostile_bodies, input_as_it_arrives, much_input, signals_and_groups,
-        a_client_that_leaves_ends_nothing]))
+        a_thousand_streams, hostile_bodies, input_as_it_arrives, much_input, a_sender_that_leaves,
+        signals_and_groups, a_client_that_leaves_ends_nothing]))

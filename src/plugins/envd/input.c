@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "e2b/entry.h"
+#include "http/serve.h"
 #include "plugins/envd/calls.h"
 #include "plugins/envd/table.h"
 #include "proto/json.h"
@@ -212,6 +213,8 @@ on_arrived(void *arg)
 
 	if (!d->writes)
 		stream_run(d);
+	else if (hr_serve_is_cut(d->c->q)) /* the process might never read */
+		on_sender_over(d);
 }
 
 /* Handles the end of a write, or of the process while the call waits for a message. */
