@@ -26,6 +26,7 @@
 
 #define FAVORITES 50
 #define KEY_MAX (16u * 256)
+#define KEYS_MAX (64u << 20) /* bytes of a directory's keys */
 
 static void
 fail(struct hr_rex_call *c, const struct hr_buf *why, int sys, const char *otherwise)
@@ -97,6 +98,7 @@ read_keys(const char *path, bool hidden, struct hr_strv *keys)
 	HR_CLOSEDIR DIR *d =
 	    hr_dir_take(hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, false));
 	struct dirent *e;
+	size_t bytes = 0;
 	int sys;
 
 	while (d != NULL && (e = hr_dir_next(d)) != NULL) {
@@ -109,6 +111,9 @@ read_keys(const char *path, bool hidden, struct hr_strv *keys)
 		hr_pylower(&key, e->d_name, n);
 		hr_buf_addc(&key, '\0');
 		hr_buf_adds(&key, e->d_name);
+		bytes += key.room + sizeof(*keys->v);
+		if (bytes > KEYS_MAX)
+			return EFBIG;
 		hr_strv_take(keys, hr_buf_take(&key));
 	}
 	sys = errno;

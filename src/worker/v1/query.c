@@ -60,8 +60,10 @@ parse_time(const char *text, int64_t *ret)
 
 	if (p == NULL) {
 		s = strtod(text, &end);
+		if (text[0] == '\0' || *end != '\0' || !(s > -1e11 && s < 1e11))
+			return false;
 		*ret = (int64_t)(s * 1e6);
-		return text[0] != '\0' && *end == '\0' && s > -1e11 && s < 1e11;
+		return true;
 	}
 	if (*p != '\0') {
 		q = strchr("Tt ", *p) != NULL ? strptime(p + 1, "%H:%M", &tm) : NULL;
