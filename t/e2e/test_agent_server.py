@@ -212,5 +212,5 @@ def closed():
 
 
 if __name__ == "__main__":
-    run_tests([starts_at_the_first_request, keys_stay_away, sockets, pages_of_other_origins, new_keys, without_the_server,
-               closed])
+    run_tests([starts_at_the_first_request, keys_stay_away, sockets, pages_of_other_origins, new_keys,
+               without_the_server, closed])
