@@ -2,6 +2,7 @@
 """Snapshots as files: what comes back from one, that hostile files are refused, and that nothing is left of killed and
 failed commands. As root each case is done twice, by root and by another account."""
 
+import fcntl
 import hashlib
 import io
 import json
@@ -226,6 +227,8 @@ def hostile(h):
               ("has no digest", image(tar(good), change=put("index.json", b'{"manifests": [{"digest": "../x"}]}'))),
               ("has not made it", image(tar(good), labels={})),
               ("has not made it", image(tar(good), labels={"handrail.snapshot": "\x1b[2J"})),
+              ("has not made it", image(tar(good), labels={"handrail.snapshot": "\x9b2J"})),
+              (".root is no path", image(tar(good), labels={"handrail.snapshot": "x", "handrail.snapshot.root": "/\n"})),
               ("layer is damaged", image(tar(good)[:700])), ("is cut", whole[:1000]), ("is cut", whole[:2048]),
               ("is cut or damaged", b"no archive" * 1000), ("is cut", b"")]
     for why, data in files:
@@ -268,6 +271,11 @@ def harmless(h):
           "755\ngone\nx\n")
     end(h, "one")
     h.ok("snapshot", "rm", "t")
+    with open(h.path("cwd", "x.tar"), "wb") as f:
+        f.write(image(layer, labels={"handrail.snapshot": "x", "handrail.snapshot.root": "/\xe4"}))
+    h.ok("snapshot", "import", "x.tar", "t")
+    equal([s["root"] for s in json.loads(h.ok("snapshot", "ls", "--json"))], ["/\xe4"])
+    h.ok("snapshot", "rm", "t")
 
 
 def worker(command):
@@ -277,6 +285,25 @@ def worker(command):
             if "handrail-layer" in process.command_line(pid):
                 return pid
     return None
+
+
+def waits(h):
+    """A command waits for the lock of the store, and says so."""
+    layer = tar([entry("workspace", tarfile.DIRTYPE, mode=0o755)])
+    with open(h.path("cwd", "x.tar"), "wb") as f:
+        f.write(image(layer))
+    h.ok("snapshot", "import", "x.tar", "s")
+    for argv in (["import", "x.tar", "t"], ["export", "s", "t.tar"], ["export", "s", "-"]):
+        store = os.open(h.path("state", "snapshots"), os.O_RDONLY)
+        try:
+            fcntl.flock(store, fcntl.LOCK_EX)
+            command = h.popen("snapshot", *argv)
+            equal("waiting for it" in command.stderr.readline(), True, argv)
+        finally:
+            os.close(store)
+        command.communicate(timeout=PATIENCE)
+        equal(command.returncode, 0, argv)
+    h.ok("snapshot", "rm", "s", "t")
 
 
 def killed(h):
@@ -337,7 +364,7 @@ def full(h):
             subprocess.run(["umount", "-l", h.path("state")], check=True)
 
 
-CASES = [trip, pipes, ids, layout, hostile, harmless, killed, full]
+CASES = [trip, pipes, ids, layout, hostile, harmless, waits, killed, full]
 
 
 if __name__ == "__main__":

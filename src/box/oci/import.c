@@ -215,10 +215,12 @@ read_blob(const struct import *m, struct json_object *descriptor, struct json_ob
 static const char *
 label(struct json_object *labels, const char *name)
 {
-	const char *text = hr_json_text_at(labels, name), *at;
+	const char *text = hr_json_text_at(labels, name);
+	const unsigned char *at;
 
-	for (at = text; at != NULL && *at != '\0'; at++)
-		if (*at < 0x20 || *at == 0x7f)
+	/* UTF-8 has the control characters from U+0080 to U+009F, too */
+	for (at = (const unsigned char *)text; at != NULL && *at != '\0'; at++)
+		if (*at < 0x20 || *at == 0x7f || (*at == 0xc2 && at[1] < 0xa0))
 			return NULL;
 	return text != NULL && strlen(text) <= LABEL_MAX ? text : NULL;
 }
@@ -263,6 +265,10 @@ take_image(const struct import *m, const char *tag, bool plain, struct hr_err *e
 	ids = hr_json_at(hr_json_at(config, "rootfs"), "diff_ids");
 	if (label(labels, OCI_LABEL) == NULL)
 		return refuse(err, "\"handrail snapshot export\" has not made it");
+	/* with another root, the files would get other places */
+	if (hr_json_at(labels, OCI_LABEL ".root") != NULL &&
+	    label(labels, OCI_LABEL ".root") == NULL)
+		return refuse(err, "its label " OCI_LABEL ".root is no path");
 	if (hr_json_count(layers) != 1 || hr_json_count(ids) != 1 ||
 	    !hr_json_str_is(
 		hr_json_entry(ids, 0), hr_json_text_or(hr_json_entry(layers, 0), "digest", "")))

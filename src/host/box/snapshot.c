@@ -464,7 +464,7 @@ hr_box_snapshots(const char *state_dir, char **ret_json, struct hr_err *err)
 /* ---- files ---- */
 
 int
-hr_box_snapshot_export(const char *state_dir, const char *tag, int fd, struct hr_err *err)
+hr_box_snapshot_export(const struct hr_backend_host *h, const char *tag, int fd, struct hr_err *err)
 {
 	HR_CLEAN(store_close) struct store s = {.locks = {-1, -1}};
 	HR_PUT struct json_object *o = NULL;
@@ -473,7 +473,7 @@ hr_box_snapshot_export(const char *state_dir, const char *tag, int fd, struct hr
 
 	if (check_tag(tag, err) < 0)
 		return -1;
-	if (store_open(&s, NULL, state_dir, false, err) < 0)
+	if (store_open(&s, h, false, err) < 0)
 		return s.path == NULL && err != NULL && err->sys == ENOENT ? no_snapshot(tag, err)
 									   : -1;
 	path = hr_path_join(s.path, tag);
@@ -541,7 +541,7 @@ spool(const char *state_dir, int from, struct hr_err *err)
 
 int
 hr_box_snapshot_import(
-    const char *state_dir, const char *tag, int fd, char **ret_json, struct hr_err *err)
+    const struct hr_backend_host *h, const char *tag, int fd, char **ret_json, struct hr_err *err)
 {
 	HR_CLEAN(store_close) struct store s = {.locks = {-1, -1}};
 	HR_FREE char *name = NULL;
@@ -552,9 +552,8 @@ hr_box_snapshot_import(
 	if (check_tag(tag, err) < 0)
 		return -1;
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-		fd = copy = spool(state_dir, fd, err);
-	if (fd < 0 || store_open(&s, NULL, state_dir, true, err) < 0 ||
-	    choose_tag(&s, "", tag, &name, err) < 0)
+		fd = copy = spool(h->state_dir, fd, err);
+	if (fd < 0 || store_open(&s, h, true, err) < 0 || choose_tag(&s, "", tag, &name, err) < 0)
 		return -1;
 	if (take(&s, tag, fd, ret_json, err) == 0)
 		return 0;

@@ -17,12 +17,13 @@ int hr_box_snapshots(const char *state_dir, char **ret_json, struct hr_err *err)
 int hr_box_snapshot_remove(const struct hr_backend_host *h, const char *tag, struct hr_err *err);
 
 /* Writes a snapshot to fd as an image: a tar archive with the layout of OCI, whose layer has the
- * differences to the system below the box. Returns 0, or -1 with *err set, HR_E_NOTFOUND if there
- * is none. */
-int hr_box_snapshot_export(const char *state_dir, const char *tag, int fd, struct hr_err *err);
-/* Makes a snapshot of such an archive, which may be hostile. *ret_json is its record; the caller
- * frees. Returns 0, or -1 with *err set and nothing made. */
+ * differences to the system below the box. Reports a wait by h->log(). Returns 0, or -1 with *err
+ * set, HR_E_NOTFOUND if there is none. */
+int hr_box_snapshot_export(
+    const struct hr_backend_host *h, const char *tag, int fd, struct hr_err *err);
+/* Makes a snapshot of such an archive, which may be hostile, in the same way. *ret_json is its
+ * record; the caller frees. Returns 0, or -1 with *err set and nothing made. */
 int hr_box_snapshot_import(
-    const char *state_dir, const char *tag, int fd, char **ret_json, struct hr_err *err);
+    const struct hr_backend_host *h, const char *tag, int fd, char **ret_json, struct hr_err *err);
 
 #endif
