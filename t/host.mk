@@ -41,12 +41,12 @@ endif
 
 # the launcher of boxes
 if BOX
-check_PROGRAMS += %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_egress_told %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/unit/test_box_layer
-TESTS += %D%/attack/attack_box.py %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_egress_told %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/e2e/test_box.py %D%/unit/test_box_layer \
+check_PROGRAMS += %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_egress_told %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/fuzz/replay_oci %D%/unit/test_box_layer
+TESTS += %D%/attack/attack_box.py %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_egress_told %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/fuzz/replay_oci %D%/e2e/test_box.py %D%/unit/test_box_layer \
 	%D%/e2e/test_box_kills.py %D%/e2e/test_box_server.py
-EXTRA_PROGRAMS += %D%/fuzz/fuzz_box %D%/fuzz/fuzz_ids
+EXTRA_PROGRAMS += %D%/fuzz/fuzz_box %D%/fuzz/fuzz_ids %D%/fuzz/fuzz_oci
 if FUZZERS
-noinst_PROGRAMS += %D%/fuzz/fuzz_box %D%/fuzz/fuzz_ids
+noinst_PROGRAMS += %D%/fuzz/fuzz_box %D%/fuzz/fuzz_ids %D%/fuzz/fuzz_oci
 endif
 t_unit_test_box_SOURCES = %D%/unit/test_box.c
 t_unit_test_box_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
@@ -70,9 +70,17 @@ t_fuzz_replay_ids_LDADD = libbox.la
 t_fuzz_fuzz_ids_SOURCES = %D%/fuzz/fuzz_ids.c
 t_fuzz_fuzz_ids_LDFLAGS = $(LIBFUZZER)
 t_fuzz_fuzz_ids_LDADD = libbox.la
-LONG_TESTS += %D%/e2e/test_host_box.py %D%/e2e/test_host_fork.py %D%/e2e/test_host_snapshot.py %D%/e2e/test_mcp_fork.py %D%/e2e/test_box_url.py %D%/e2e/test_box_sh.py %D%/e2e/test_box_kills_long.py %D%/attack/attack_net.py %D%/attack/attack_shell.py %D%/e2e/test_box_tools.py %D%/e2e/test_egress.py %D%/e2e/test_egress_clients.py %D%/e2e/test_egress_docker.py %D%/e2e/test_egress_git.py
+fuzz_oci_parts = src/box/oci/import.c src/box/oci/oci.h src/box/oci/out.c src/box/oci/pack.c src/box/oci/unpack.c
+t_fuzz_replay_oci_SOURCES = %D%/fuzz/fuzz_oci.c %D%/fuzz/replay_main.c $(fuzz_oci_parts)
+t_fuzz_replay_oci_CFLAGS = $(handrail_layer_CFLAGS)
+t_fuzz_replay_oci_LDADD = $(handrail_layer_LDADD)
+t_fuzz_fuzz_oci_SOURCES = %D%/fuzz/fuzz_oci.c $(fuzz_oci_parts)
+t_fuzz_fuzz_oci_CFLAGS = $(handrail_layer_CFLAGS)
+t_fuzz_fuzz_oci_LDFLAGS = $(LIBFUZZER)
+t_fuzz_fuzz_oci_LDADD = $(handrail_layer_LDADD)
+LONG_TESTS += %D%/e2e/test_host_box.py %D%/e2e/test_host_fork.py %D%/e2e/test_host_layer.py %D%/e2e/test_host_snapshot.py %D%/e2e/test_box_url.py %D%/e2e/test_box_sh.py %D%/e2e/test_box_kills_long.py %D%/attack/attack_net.py %D%/attack/attack_shell.py %D%/e2e/test_box_tools.py %D%/e2e/test_egress.py %D%/e2e/test_egress_clients.py %D%/e2e/test_egress_docker.py %D%/e2e/test_egress_git.py %D%/e2e/test_mcp_fork.py
 endif
-EXTRA_DIST += %D%/attack/README %D%/attack/attack_box.py %D%/attack/attack_net.py %D%/e2e/lib/box.py %D%/e2e/lib/hostbox.py %D%/e2e/lib/seat.py %D%/e2e/test_box_sh.py %D%/e2e/test_box_url.py %D%/e2e/test_host_box.py %D%/e2e/test_host_fork.py %D%/e2e/test_host_snapshot.py %D%/e2e/test_mcp_fork.py %D%/e2e/test_box.py %D%/fuzz/fuzz_box.c %D%/fuzz/seeds/box.txt %D%/fuzz/fuzz_ids.c %D%/fuzz/seeds/ids.txt %D%/e2e/test_box_server.py %D%/e2e/lib/boxed.py %D%/e2e/test_box_kills.py %D%/e2e/test_box_kills_long.py %D%/e2e/lib/killed_at.py %D%/attack/attack_shell.py %D%/e2e/test_box_tools.py %D%/e2e/test_egress.py %D%/e2e/test_egress_clients.py %D%/e2e/test_egress_docker.py %D%/e2e/test_egress_git.py
+EXTRA_DIST += %D%/attack/README %D%/attack/attack_box.py %D%/attack/attack_net.py %D%/e2e/lib/box.py %D%/e2e/lib/hostbox.py %D%/e2e/lib/seat.py %D%/e2e/test_box_sh.py %D%/e2e/test_box_url.py %D%/e2e/test_host_box.py %D%/e2e/test_host_fork.py %D%/e2e/test_host_layer.py %D%/e2e/test_host_snapshot.py %D%/e2e/test_box.py %D%/fuzz/fuzz_box.c %D%/fuzz/seeds/box.txt %D%/fuzz/fuzz_ids.c %D%/fuzz/seeds/ids.txt %D%/fuzz/fuzz_oci.c %D%/fuzz/seeds/oci.txt %D%/e2e/test_box_server.py %D%/e2e/lib/boxed.py %D%/e2e/test_box_kills.py %D%/e2e/test_box_kills_long.py %D%/e2e/lib/killed_at.py %D%/attack/attack_shell.py %D%/e2e/test_box_tools.py %D%/e2e/test_egress.py %D%/e2e/test_egress_clients.py %D%/e2e/test_egress_docker.py %D%/e2e/test_egress_git.py %D%/e2e/test_mcp_fork.py
 
 # the rules of a box's network, and what a box sends first
 check_PROGRAMS += %D%/unit/test_egress_nomem %D%/unit/test_egress_policy %D%/unit/test_egress_wire %D%/unit/test_egress_within %D%/fuzz/replay_egress_policy %D%/fuzz/replay_egress_wire
