@@ -22,6 +22,8 @@
 #include "host/handle.h"
 #include "proto/json.h"
 
+#define HOST(c)                                                                                    \
+	(&(struct hr_backend_host){.state_dir = (c)->state_dir, .log = cli_note, .arg = (c)})
 #define LIST_MAX (16u << 20)
 
 static int
@@ -108,20 +110,13 @@ list(struct cli *c, const struct cli_args *a)
 const struct cli_command cli_snapshot_ls = {"snapshot ls", NULL, NULL,
     "List the snapshots, with their disk use.", NULL, 0, 0, CLI_PLAIN, list, NULL};
 
-static struct hr_backend_host
-host_of(struct cli *c)
-{
-	return (struct hr_backend_host){.state_dir = c->state_dir, .log = cli_note, .arg = c};
-}
-
 /* Removes the snapshot of a box, or that of a container if there is none. */
 static int
 remove_one(struct cli *c, const char *tag, struct hr_err *err)
 {
-	const struct hr_backend_host h = host_of(c);
 	struct hr_err why = {0};
 
-	if (hr_box_snapshot_remove(&h, tag, err) == 0)
+	if (hr_box_snapshot_remove(HOST(c), tag, err) == 0)
 		return 0;
 	if (err->code != HR_E_NOTFOUND || hr_docker_snapshot_remove(c->env, tag, &why) == 0)
 		return err->code == HR_E_NOTFOUND ? 0 : -1;
@@ -167,7 +162,6 @@ open_output(const char *file, bool *ret_unnamed, struct hr_err *err)
 static int
 export_to(struct cli *c, const char *tag, const char *file, struct hr_err *err)
 {
-	const struct hr_backend_host h = host_of(c);
 	bool unnamed;
 	HR_CLOSE int fd = open_output(file, &unnamed, err);
 	char path[32];
@@ -175,7 +169,7 @@ export_to(struct cli *c, const char *tag, const char *file, struct hr_err *err)
 
 	if (fd < 0)
 		return -1;
-	r = hr_box_snapshot_export(&h, tag, fd, err);
+	r = hr_box_snapshot_export(HOST(c), tag, fd, err);
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (r < 0 && !unnamed)
 		(void)unlink(file);
@@ -187,12 +181,12 @@ export_to(struct cli *c, const char *tag, const char *file, struct hr_err *err)
 static int export(struct cli *c, const struct cli_args *a)
 {
 	const char *tag = a->argv[0], *file = a->argv[1];
-	const struct hr_backend_host h = host_of(c);
 	struct hr_err err = {0};
 
 	if (strcmp(file, "-") == 0)
-		return hr_box_snapshot_export(&h, tag, STDOUT_FILENO, &err) == 0 ? CLI_OK
-										 : cli_fail(&err);
+		return hr_box_snapshot_export(HOST(c), tag, STDOUT_FILENO, &err) == 0
+			   ? CLI_OK
+			   : cli_fail(&err);
 	return export_to(c, tag, file, &err) == 0 ? cli_done(c, "tag", tag, "file", file, NULL)
 						  : cli_fail(&err);
 }
@@ -204,7 +198,6 @@ const struct cli_command cli_snapshot_export = {"snapshot export", NULL, "TAG FI
 static int
 import(struct cli *c, const struct cli_args *a)
 {
-	const struct hr_backend_host h = host_of(c);
 	const bool from_stdin = strcmp(a->argv[0], "-") == 0;
 	HR_CLOSE int fd = from_stdin ? -1 : open(a->argv[0], O_RDONLY | O_CLOEXEC);
 	HR_FREE char *json = NULL;
@@ -214,7 +207,8 @@ import(struct cli *c, const struct cli_args *a)
 		(void)hr_err_sys(&err, errno, "open %s", a->argv[0]);
 		return cli_fail(&err);
 	}
-	if (hr_box_snapshot_import(&h, a->argv[1], from_stdin ? STDIN_FILENO : fd, &json, &err) < 0)
+	if (hr_box_snapshot_import(
+		HOST(c), a->argv[1], from_stdin ? STDIN_FILENO : fd, &json, &err) < 0)
 		return cli_fail(&err);
 	return cli_out_line(c->json ? json : a->argv[1]);
 }

@@ -263,12 +263,9 @@ take_image(const struct import *m, const char *tag, bool plain, struct hr_err *e
 	labels = hr_json_at(hr_json_at(config, "config"), "Labels");
 	layers = hr_json_at(manifest, "layers");
 	ids = hr_json_at(hr_json_at(config, "rootfs"), "diff_ids");
-	if (label(labels, OCI_LABEL) == NULL)
+	if (label(labels, OCI_LABEL) == NULL || (hr_json_at(labels, OCI_LABEL ".root") != NULL &&
+						    label(labels, OCI_LABEL ".root") == NULL))
 		return refuse(err, "\"handrail snapshot export\" has not made it");
-	/* with another root, the files would get other places */
-	if (hr_json_at(labels, OCI_LABEL ".root") != NULL &&
-	    label(labels, OCI_LABEL ".root") == NULL)
-		return refuse(err, "its label " OCI_LABEL ".root is no path");
 	if (hr_json_count(layers) != 1 || hr_json_count(ids) != 1 ||
 	    !hr_json_str_is(
 		hr_json_entry(ids, 0), hr_json_text_or(hr_json_entry(layers, 0), "digest", "")))
