@@ -22,6 +22,7 @@
 #include "box/mount.h"
 #include "box/view.h"
 
+#define ACCESS_LIST "system.posix_acl_"
 #define TIMES_MAX (256u << 20) /* maximum bytes of the names of all directories */
 
 struct unpack {
@@ -29,6 +30,7 @@ struct unpack {
 	struct archive_entry *e;
 	int storage, host; /* host: the host's root directory */
 	bool whole, plain;
+	bool inherits; /* a directory gives new entries an access list */
 	struct oci_count *count;
 	struct hr_buf times; /* the time of each directory, and its path in the storage */
 };
@@ -150,20 +152,26 @@ damaged(const struct unpack *u, struct hr_err *err)
 	    err, HR_E_INVAL, "the layer is damaged: %s", why != NULL ? why : "it is cut");
 }
 
-/* Sets the attributes that programs give their files. */
+/* Sets the attributes that programs give their files, and none that a directory gave them. */
 static int
-set_attributes(const struct unpack *u, int fd)
+set_attributes(struct unpack *u, int fd)
 {
 	const void *value;
 	const char *name;
 	size_t size;
 
+	if (u->inherits) {
+		(void)fremovexattr(fd, ACCESS_LIST "access");
+		(void)fremovexattr(fd, ACCESS_LIST "default");
+	}
 	(void)archive_entry_xattr_reset(u->e);
-	while (archive_entry_xattr_next(u->e, &name, &value, &size) == ARCHIVE_OK)
+	while (archive_entry_xattr_next(u->e, &name, &value, &size) == ARCHIVE_OK) {
 		if (((strncmp(name, "user.", 5) == 0 && strncmp(name, "user.overlay.", 13) != 0) ||
-			strncmp(name, "system.posix_acl_", 17) == 0) &&
+			strncmp(name, ACCESS_LIST, strlen(ACCESS_LIST)) == 0) &&
 		    fsetxattr(fd, name, value, size, 0) != 0)
 			return -1;
+		u->inherits = u->inherits || strcmp(name, ACCESS_LIST "default") == 0;
+	}
 	return 0;
 }
 
