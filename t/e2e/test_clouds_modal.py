@@ -330,7 +330,7 @@ def wrong_streams():
     with Answers(AppGetOrCreate=b"") as server, player(server, False) as play:
         server.fault("AppGetOrCreate", "http", status=200, headers={"content-type": "text/html"}, times=9)
         got = play("app")
-        equal("speaks no gRPC" in got.get("error", ""), True, got)
+        equal("does not speak gRPC" in got.get("error", ""), True, got)
     # a server of HTTP/1.1
     with clouds.Replay([{"status": 200, "headers": {}, "body": {"text": "x"}}] * 9) as server:
         with player(server, False) as play:
