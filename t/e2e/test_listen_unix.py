@@ -224,7 +224,7 @@ def paths():
                              (lambda: os.symlink("elsewhere", path), os.unlink)):
             make()
             before = os.lstat(path)
-            refused(s, "is no socket", path, 1)
+            refused(s, "is not a socket", path, 1)
             equal(os.path.samestat(os.lstat(path), before), True)
             remove(path)
         with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as other:
