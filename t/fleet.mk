@@ -1,7 +1,7 @@
 # fleet
-check_PROGRAMS += %D%/unit/test_fleet %D%/unit/test_fleet_e2b %D%/unit/test_fleet_link
-TESTS += %D%/unit/test_fleet %D%/unit/test_fleet_e2b %D%/unit/test_fleet_link
-LONG_TESTS += %D%/e2e/test_e2b_control.py %D%/e2e/test_e2b_copies.py %D%/e2e/test_e2b_docker.py %D%/e2e/test_e2b_edge.py %D%/e2e/test_e2b_tables.py %D%/e2e/test_e2b_tls.py %D%/e2e/test_outsider.py %D%/e2e/test_fleet.py %D%/e2e/test_fleet_builds.py %D%/e2e/test_fleet_docker.py \
+check_PROGRAMS += %D%/unit/test_fleet %D%/unit/test_fleet_e2b %D%/unit/test_fleet_link %D%/unit/test_fleet_visits
+TESTS += %D%/unit/test_fleet %D%/unit/test_fleet_e2b %D%/unit/test_fleet_link %D%/unit/test_fleet_visits
+LONG_TESTS += %D%/e2e/test_e2b_control.py %D%/e2e/test_e2b_docker.py %D%/e2e/test_e2b_edge.py %D%/e2e/test_e2b_tables.py %D%/e2e/test_e2b_tls.py %D%/e2e/test_outsider.py %D%/e2e/test_fleet.py %D%/e2e/test_fleet_builds.py %D%/e2e/test_fleet_docker.py %D%/e2e/test_e2b_copies.py \
 	%D%/e2e/test_fleet_console.py %D%/e2e/test_fleet_upgrades.py %D%/e2e/test_fleet_kills.py \
 	%D%/e2e/test_fleet_once.py %D%/e2e/test_fleet_unread.py %D%/e2e/test_fleet_turns.py %D%/e2e/test_fleet_box.py %D%/e2e/test_fleet_copies.py
 EXTRA_DIST += %D%/corpus/fleet/README %D%/corpus/fleet/remote-0.62.jsonl %D%/e2e/lib/fleet.py %D%/e2e/lib/remoteruntime.py %D%/e2e/lib/metrics.py

@@ -266,7 +266,8 @@ t_unit_test_vscode_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_vscode_LDADD = libvscode.la $(CHECK_LIBS)
 
 EXTRA_DIST += %D%/real/run
-EXTRA_DIST += %D%/e2e/test_v1.py %D%/e2e/test_v1_replay.py %D%/e2e/v1_sdk.py %D%/e2e/mcp_cuts.py %D%/e2e/mcp_conformance.py %D%/e2e/mcp_clients.py
+EXTRA_DIST += %D%/e2e/mcp_agents.py %D%/e2e/mcp_clients.py %D%/e2e/mcp_conformance.py %D%/e2e/mcp_cuts.py \
+	%D%/e2e/test_v1.py %D%/e2e/test_v1_replay.py %D%/e2e/v1_sdk.py
 EXTRA_PROGRAMS += %D%/e2e/mcp_worker
 t_e2e_mcp_worker_SOURCES = %D%/e2e/mcp_worker.c src/worker/accept.c src/worker/harden.c src/worker/main.c src/worker/request/reply.c
 t_e2e_mcp_worker_CFLAGS = $(handrail_worker_CFLAGS)

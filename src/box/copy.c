@@ -87,23 +87,6 @@ copy_attributes(struct copying *c, int from, int to)
 	return 0;
 }
 
-/* Sets the owner and the group. One that the box does not have, as the group of a directory with
- * the set-group-ID bit, becomes the caller's. */
-static int
-give(int dir, const char *name, const struct stat *st)
-{
-	const int flags = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
-
-	if (fchownat(dir, name, st->st_uid, st->st_gid, flags) == 0)
-		return 0;
-	return errno == EINVAL &&
-		       (fchownat(dir, name, st->st_uid, (gid_t)-1, flags) == 0 ||
-			   errno == EINVAL) &&
-		       (fchownat(dir, name, (uid_t)-1, st->st_gid, flags) == 0 || errno == EINVAL)
-		   ? 0
-		   : -1;
-}
-
 /* Leaves what is right already, since each change is a transaction of the file system. */
 static int
 copy_properties(struct copying *c, int from, int to, const struct stat *st)
@@ -116,7 +99,8 @@ copy_properties(struct copying *c, int from, int to, const struct stat *st)
 		return -1;
 	given = now.st_uid != st->st_uid || now.st_gid != st->st_gid;
 	/* a change of the owner takes away bits of the mode, and attributes */
-	return (!given || give(to, "", st) == 0) && copy_attributes(c, from, to) == 0 &&
+	return (!given || box_ids_give(to, "", st->st_uid, st->st_gid) == 0) &&
+		       copy_attributes(c, from, to) == 0 &&
 		       ((!given && now.st_mode == st->st_mode) ||
 			   fchmod(to, st->st_mode & 07777) == 0) &&
 		       futimens(to, times) == 0
@@ -211,7 +195,7 @@ copy_other(struct copying *c, const struct entry *e, struct hr_err *err)
 	if (S_ISREG(e->st.st_mode))
 		return copy_file(c, e, err);
 	return (link ? copy_link(e) : mknodat(e->to, e->name, e->st.st_mode, e->st.st_rdev)) == 0 &&
-		       give(e->to, e->name, &e->st) == 0 &&
+		       box_ids_give(e->to, e->name, e->st.st_uid, e->st.st_gid) == 0 &&
 		       (link || fchmodat(e->to, e->name, e->st.st_mode & 07777, 0) == 0) &&
 		       utimensat(e->to, e->name, times, AT_SYMLINK_NOFOLLOW) == 0
 		   ? 0

@@ -63,7 +63,8 @@ hr_local_copies(const struct hr_local_copies *l, const char *what, const char *i
 	if (hr_json_decode(args, strlen(args), &o, NULL) != 0)
 		return hr_err_set(err, HR_E_INVAL, "the arguments are damaged");
 	if (strcmp(what, HR_COPIES_REMOVE) == 0)
-		return hr_box_snapshot_remove(l->dir, hr_json_text_or(o, "tag", ""), err);
+		return hr_box_snapshot_remove(&(struct hr_backend_host){.state_dir = l->dir},
+		    hr_json_text_or(o, "tag", ""), err);
 	s = open_one(l, id, hr_json_text_at(o, "user"), err);
 	if (s == NULL)
 		return -1;

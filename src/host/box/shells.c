@@ -286,7 +286,7 @@ hr_shells_check(struct hr_sandbox *s, const struct hr_shells *t, struct hr_err *
 
 static int
 restore_one(struct hr_sandbox *b, const struct hr_shells *t, const char *session, int64_t until,
-    struct hr_err *err)
+    bool last, struct hr_err *err)
 {
 	HR_PUT struct json_object *answer = NULL;
 	char path[160];
@@ -320,8 +320,8 @@ hr_shells_restore(struct hr_sandbox *branch, const struct hr_shells *t, struct h
 	int r = 0;
 
 	for (i = 0; i < t->names.n && r == 0; i++)
-		r = restore_one(branch, t, t->names.v[i], until, err);
-	if (r == 0)
+		r = restore_one(branch, t, t->names.v[i], until, i + 1 == t->names.n, err);
+	if (t->names.n == 0)
 		hr_shells_remove(branch, t);
 	return r;
 }

@@ -167,7 +167,8 @@ take_list(struct hr_strv *l, const char *key, bool (*ok)(const char *name), stru
 		if (text == NULL)
 			return -1;
 		if (ok != NULL && !ok(text))
-			return hr_err_set(err, HR_E_INVAL, "%s: \"%.64s\" is no name", key, text);
+			return hr_err_set(
+			    err, HR_E_INVAL, "%s: \"%.64s\" is not a valid name", key, text);
 		hr_strv_add(l, text);
 	}
 	return l->failed ? hr_err_nomem(err) : 0;

@@ -259,8 +259,8 @@ values_edge(struct values *v, const struct hr_site *s, const struct hr_settings 
 
 	if (hr_edge_compose(&v->edge, c, keys, err) < 0)
 		return -1;
-	hr_nginx_plugins(plugins, s->plugins, s->ctx->run.path, hr_buf_str(&v->edge.live_limits),
-	    c->client_max_body_bytes, has_page(s, c), hr_nginx_connections(s, c));
+	hr_nginx_plugins(plugins, s->plugins, s->ctx->run.path, hr_buf_str(&v->edge.live_limits), c,
+	    has_page(s, c), hr_nginx_connections(s, c));
 	if (part_add(v, "plugins", plugins, s, NULL, err) < 0)
 		return -1;
 	values_add(v, "gate", hr_buf_str(&v->edge.gate), true);

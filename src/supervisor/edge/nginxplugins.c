@@ -44,8 +44,8 @@ pass_to(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_ht
 	const char *rest = h->strip ? "/" : "";
 	int port;
 
-	if (h->strip || h->user || h->stream_body)
-		set_headers(b, h);
+	if (h->strip || h->user || h->stream_body || p->m.v1)
+		set_headers(b, p, h);
 	if (h->port == NULL) {
 		hr_buf_addf(b, "\tproxy_pass http://unix:%s/plugin/%s.http:%s;\n", run_dir,
 		    p->m.name, rest);
@@ -112,8 +112,9 @@ one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manife
 		    "\tlimit_conn handrail_many_%lld %lld;\n"
 		    "\tlimit_conn_dry_run on;\n\tlimit_conn_log_level warn;\n",
 		    connections, connections / 8 < LIMIT_MAX ? connections / 8 : LIMIT_MAX);
-	hr_buf_adds(b, "\terror_page 403 = @handrail_forbidden;\n"
-		       "\terror_page 413 = @handrail_too_large;\n"
+	hr_buf_addf(
+	    b, "\terror_page 403 = @handrail_%s;\n", p->m.v1 ? "v1_unauthorized" : "forbidden");
+	hr_buf_adds(b, "\terror_page 413 = @handrail_too_large;\n"
 		       "\terror_page 429 = @handrail_too_many;\n"
 		       "\terror_page 500 = @handrail_failed;\n"
 		       "\terror_page 502 503 504 = @handrail_unavailable;\n");
@@ -127,16 +128,16 @@ one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manife
 
 void
 hr_nginx_plugins(struct hr_buf *b, const struct hr_plugins *ps, const char *run_dir,
-    const char *limits, long long body_max, bool page, long long connections)
+    const char *limits, const struct hr_settings *c, bool page, long long connections)
 {
 	const struct hr_plugin *p;
 	size_t i;
 
 	TAILQ_FOREACH(p, &ps->list, entry)
 	{
-		for (i = 0; i < p->m.nhttp; i++)
-			one_location(
-			    b, p, &p->m.http[i], run_dir, limits, body_max, page, connections);
+		for (i = 0; i < p->m.nhttp && (c->openhands_v1 || !p->m.v1); i++)
+			one_location(b, p, &p->m.http[i], run_dir, limits, c->client_max_body_bytes,
+			    page, connections);
 	}
 }
 
