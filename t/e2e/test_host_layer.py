@@ -25,8 +25,10 @@ MAKE = ("echo first >/workspace/f; mkdir -p ~/d/e; echo deep >~/d/e/f; ln /works
         "truncate -s 5M ~/holes; echo end >>~/holes; touch -d @1000000000 ~/d/e/f; touch -d @1000000001 ~/d; "
         "echo own >/usr/local/bin/own; rm -rf /usr/local/share; mkdir /usr/local/share; "
         "echo new >/usr/local/share/new; echo '127.0.0.1 more' >>/etc/hosts")
+# each start writes .bashrc
 SEE = ("cd /; for p in workspace/* $(find ~ -mindepth 1 ! -name .gitconfig | sort) usr/local/bin/own usr/local/share "
-       "etc/hosts; do stat -c '%n %F %a %u %g %h %Y %s' \"$p\" | sed '/ directory .*/s/ [0-9]*$//'; done; "
+       "etc/hosts; do stat -c '%n %F %a %u %g %h %Y %s' \"$p\" | "
+       "sed '/ directory .*/s/ [0-9]*$//; /bashrc /s/ [0-9]* \\([0-9]*\\)$/ \\1/'; done; "
        "cat workspace/f ~/d/e/f ~/link usr/local/bin/own etc/hosts; readlink ~/d/to; ls usr/local/share; "
        "ls etc/shadow 2>&1; test /workspace/f -ef ~/link && echo same; sha256sum <~/holes; "
        "test $(stat -c %b ~/holes) -lt 1000 && echo sparse; true")
