@@ -22,8 +22,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 1)
 		return 0;
 	length = data[0] == UINT8_MAX ? (off_t)1 << 50 : data[0];
-	header = strndup((const char *)data + 1, size - 1);
+	header = malloc(size);
 	must(header != NULL);
+	memcpy(header, data + 1, size - 1);
+	header[size - 1] = '\0';
 	n = hr_e2b_ranges(header, length, r);
 	must(n >= -2 && n <= HR_E2B_RANGES && (n != -1 || length > 0));
 	for (i = 0; i < n; i++) {
