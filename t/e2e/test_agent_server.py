@@ -110,7 +110,8 @@ def starts_at_the_first_request():
 
 
 def keys_stay_away():
-    env = {"OH_SESSION_API_KEYS_0": "other", "OH_X": "1", "OH_SECRET_KEY": "given", "LLM_API_KEY": "2", "OTHER": "3"}
+    env = {"OH_SESSION_API_KEYS": '["another"]', "OH_SESSION_API_KEYS_0": "other", "OH_X": "1",
+           "OH_SECRET_KEY": "given", "LLM_API_KEY": "2", "OTHER": "3"}
     with Agent(env=env) as s:
         seen = s.ask("GET", "/api/tools/").json()
         names = set(seen["environ"])

@@ -142,7 +142,7 @@ def set_variables(own):
     os.environ.setdefault("OH_ENABLE_VSCODE", "false")
     if not os.environ.get("OH_SECRET_KEY"):
         os.environ["OH_SECRET_KEY"] = secret()
-    for name in [n for n in os.environ if n.startswith(("OH_SESSION_API_KEYS_", "HANDRAIL_"))]:
+    for name in [n for n in os.environ if n.startswith(("OH_SESSION_API_KEYS", "HANDRAIL_"))]:
         del os.environ[name]
     os.environ["OH_SESSION_API_KEYS_0"] = own
 

@@ -11,7 +11,7 @@ static bool
 is_ours(const char *entry)
 {
 	static const char *const names[] = {"SESSION_API_KEY=", "OH_SECRET_KEY=",
-	    "OH_SESSION_API_KEYS_", "NOTIFY_SOCKET=", "WATCHDOG_USEC=", "WATCHDOG_PID=",
+	    "OH_SESSION_API_KEYS", "NOTIFY_SOCKET=", "WATCHDOG_USEC=", "WATCHDOG_PID=",
 	    "LISTEN_FDS=", "LISTEN_PID=", "LISTEN_FDNAMES=", "HANDRAIL_"};
 	size_t i;
 
