@@ -17,7 +17,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.host import BUILD, PATIENCE  # noqa: E402
-from lib.hostbox import run  # noqa: E402
+from lib.hostbox import end, run, stored  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
 MAKE = ("echo first >/workspace/f; mkdir -p ~/d/e; echo deep >~/d/e/f; ln /workspace/f ~/link; "
@@ -34,17 +34,6 @@ SEE = ("cd /; for p in workspace/* $(find ~ -mindepth 1 ! -name .gitconfig | sor
        "test $(stat -c %b ~/holes) -lt 1000 && echo sparse; true")
 XATTR = "import os; os.setxattr('/workspace/f', 'user.note', b'\\0x'); os.setxattr('/workspace', 'user.dir', b'y')"
 SEE_XATTR = "import os; print([os.getxattr('/workspace/f', 'user.note'), os.getxattr('/workspace', 'user.dir')])"
-
-
-def stored(h):
-    return sorted(os.listdir(h.path("state", "snapshots")))
-
-
-def end(h, *names):
-    """Ends sandboxes, of which nothing is left."""
-    boxes = [h.box(name) for name in names]
-    h.ok("down", "-q", *names)
-    equal(h.left(*boxes), [])
 
 
 def python(h, name, text):

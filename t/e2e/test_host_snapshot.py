@@ -14,19 +14,8 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.host import BUILD, PATIENCE  # noqa: E402
-from lib.hostbox import copier, run  # noqa: E402
+from lib.hostbox import copier, end, run, stored  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
-
-
-def stored(h):
-    return sorted(os.listdir(h.path("state", "snapshots")))
-
-
-def end(h, *names):
-    """Ends sandboxes, of which nothing is left."""
-    boxes = [h.box(name) for name in names]
-    h.ok("down", "-q", *names)
-    equal(h.left(*boxes), [])
 
 
 def life(h):

@@ -6,7 +6,7 @@ import subprocess
 from . import process
 from .box import allowed, groups, run_each
 from .host import BUILD, PATIENCE, Host
-from .tap import Skip
+from .tap import Skip, equal
 
 UID = 54323  # of no account
 
@@ -18,6 +18,18 @@ def copier(command):
             if "--copy" in process.command_line(pid):
                 return pid
     return None
+
+
+def stored(h):
+    """The entries of the store of snapshots."""
+    return sorted(os.listdir(h.path("state", "snapshots")))
+
+
+def end(h, *names):
+    """Ends sandboxes, of which nothing is left."""
+    boxes = [h.box(name) for name in names]
+    h.ok("down", "-q", *names)
+    equal(h.left(*boxes), [])
 
 
 class Boxes(Host):
