@@ -387,9 +387,13 @@ hr_docker_snapshot(void *self, const char *tag, char **ret_json, struct hr_err *
 	sys = lock >= 0 ? hr_lock_in_time(lock, LOCK_EX, PATIENCE_MS) : errno;
 	if (sys != 0)
 		return hr_err_sys(err, sys, "lock %s", d->h->state_dir);
-	return remove_leftovers(&d->engine, owner, err) == 0 && choose_tag(d, tag, &name, err) == 0
-		   ? make(d, name, owner, ret_json, err)
-		   : -1;
+	if (remove_leftovers(&d->engine, owner, err) < 0 || choose_tag(d, tag, &name, err) < 0)
+		return -1;
+	if (make(d, name, owner, ret_json, err) == 0)
+		return 0;
+	/* the Engine may have committed without an answer, and the commit has the secrets */
+	(void)remove_leftovers(&d->engine, owner, NULL);
+	return -1;
 }
 
 /* ---- use ---- */
