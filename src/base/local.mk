@@ -35,6 +35,7 @@ libbase_la_SOURCES = \
 	%D%/text/text.c %D%/text/text.h \
 	%D%/trust.c %D%/trust.h \
 	%D%/text/utf8.c %D%/text/utf8.h \
+	%D%/volume.c %D%/volume.h \
 	%D%/way.c %D%/way.h
 libbase_la_LIBADD = $(DL_LIBS)
 

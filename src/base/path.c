@@ -18,6 +18,7 @@
 #include "base/dir.h"
 #include "base/fd.h"
 #include "base/plain.h"
+#include "base/volume.h"
 
 #define MOVED_MAX 10000 /* directories that a removal moves to its top */
 #define WRITER_MS 2000  /* time for which another writer is waited for */
@@ -350,7 +351,11 @@ struct walk {
 	/* called for a directory that is too deep; returns false if that must be skipped. NULL: all
 	 * are skipped */
 	bool (*deep)(struct walk *w, int dirfd, const char *name);
-	int top; /* the directory where the walk began */
+	/* called for an entry before the walk enters it; returns true if nothing is left to do.
+	 * NULL: all are entered */
+	bool (*whole)(int dirfd, const char *name, const struct stat *st);
+	int top; /* the uppermost directory of this file system; -1: it is not open yet */
+	dev_t device;
 	unsigned skipped;
 	int sys; /* errno of the last skipped entry; 0: none */
 };
@@ -378,7 +383,7 @@ walk_directory(struct walk *w, int dirfd, const char *name, unsigned depth)
 	d = hr_dir_take(fd);
 	if (d == NULL)
 		return walk_skip(w, errno);
-	if (depth == 0)
+	if (w->top < 0)
 		w->top = fd;
 	while (r >= 0 && (e = hr_dir_next(d)) != NULL)
 		r = walk_entry(w, fd, e->d_name, depth + 1);
@@ -391,14 +396,23 @@ walk_directory(struct walk *w, int dirfd, const char *name, unsigned depth)
 static int
 walk_entry(struct walk *w, int dirfd, const char *name, unsigned depth)
 {
+	const int top = w->top;
+	const dev_t device = w->device;
 	struct stat st;
 	int r;
 
 	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 		/* an entry that was removed meanwhile does not count as skipped */
 		return errno != ENOENT && errno != ENOTDIR ? walk_skip(w, errno) : 0;
+	if (w->whole != NULL && w->whole(dirfd, name, &st))
+		return 0;
 	if (S_ISDIR(st.st_mode)) {
+		if (depth == 0 || st.st_dev != device)
+			w->top = -1;
+		w->device = st.st_dev;
 		r = walk_directory(w, dirfd, name, depth);
+		w->top = top;
+		w->device = device;
 		if (r < 0)
 			return r;
 	}
@@ -434,7 +448,8 @@ hr_path_rename_free(int from_dir, const char *from, int to_dir, const char *to)
 
 struct removal {
 	struct walk w;
-	unsigned moved; /* number of directories that were moved to the top */
+	unsigned moved; /* names that were tried for directories at the top */
+	bool again;     /* the next walk finds a directory at the top */
 	int first;      /* errno of the first entry that could not be removed; 0: none */
 };
 
@@ -448,7 +463,7 @@ move_up(struct walk *w, int dirfd, const char *name)
 	while (r->moved < MOVED_MAX) {
 		(void)snprintf(to, sizeof(to), ".removed-%u", ++r->moved);
 		if (hr_path_rename_free(dirfd, name, w->top, to) == 0)
-			return true;
+			return r->again = true;
 		if (errno != EEXIST)
 			break;
 	}
@@ -477,15 +492,15 @@ remove_one(int dirfd, const char *name, const struct stat *st, void *arg)
 int
 hr_path_remove(const char *path, struct hr_err *err)
 {
-	struct removal r = {.w = {.fn = remove_one, .arg = &r, .deep = move_up}};
-	unsigned moved;
+	struct removal r = {
+	    .w = {.fn = remove_one, .arg = &r, .deep = move_up, .whole = hr_volume_remove}};
 
 	do {
-		moved = r.moved;
+		r.again = false;
 		r.first = r.w.sys = 0;
 		(void)walk_entry(&r.w, AT_FDCWD, path, 0); /* remove_one never stops the walk */
 		if (r.first == 0)
 			r.first = r.w.sys; /* the path itself was skipped */
-	} while (r.first != 0 && r.moved > moved);
+	} while (r.first != 0 && r.again);
 	return r.first == 0 ? 0 : hr_err_sys(err, r.first, "%s: remove", path);
 }

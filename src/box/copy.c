@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/fs.h>
+#include <linux/openat2.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,7 +27,9 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/plain.h"
 #include "base/process/hierarchy.h"
+#include "base/volume.h"
 #include "box/ids.h"
 
 #define PIECE (128u << 10)
@@ -323,29 +326,96 @@ copy_storage(int from, int to, const char *const *without, struct hr_err *err)
 	return hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&line), line.len, err);
 }
 
+/* Removes an entry of the copy. What has become a link, or is missing, was not copied as such. */
+static int
+leave_out(int copy, const char *dir, const char *name, struct hr_err *err)
+{
+	char path[64 + NAME_MAX];
+	HR_CLOSE int fd =
+	    hr_plain_openat2(copy, dir, O_PATH | O_DIRECTORY | O_CLOEXEC, RESOLVE_NO_SYMLINKS);
+
+	if (fd < 0)
+		return has_gone() ? 0 : failed(dir, err);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", fd, name);
+	return hr_path_remove(path, err);
+}
+
+/* Removes from a snapshot what a copy would lack. */
+static int
+tidy_snapshot(int copy, const char *const *without, struct hr_err *err)
+{
+	HR_CLOSE int layers =
+	    openat(copy, "layers", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	HR_CLOSEDIR DIR *d = NULL;
+	const struct dirent *e;
+	size_t i;
+
+	for (i = 0; i < BOX_COPY_WITHOUT && without[i] != NULL; i++) {
+		HR_FREE char *dir = strdup(without[i]);
+		char *name = dir != NULL ? strrchr(dir, '/') : NULL;
+
+		if (dir == NULL)
+			return hr_err_nomem(err);
+		if (name != NULL)
+			*name++ = '\0';
+		if (leave_out(copy, name != NULL ? dir : ".", name != NULL ? name : dir, err) < 0)
+			return -1;
+	}
+	if (layers < 0)
+		return has_gone() ? 0 : failed("layers", err);
+	d = hr_dir_take(openat(layers, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	while (d != NULL && (e = hr_dir_next(d)) != NULL)
+		if (leave_out(layers, e->d_name, "work", err) < 0 ||
+		    leave_out(layers, e->d_name, "new", err) < 0)
+			return -1;
+	return d != NULL && errno == 0 ? 0 : failed("layers", err);
+}
+
 struct order {
 	const char *from, *to; /* `to` NULL: remove `from` */
 	const char *const *without;
 };
+
+/* Makes the copy, as a snapshot where that is possible. */
+static int
+copy_to(int from, const struct order *o, struct hr_err *err)
+{
+	static const char shared[] = "{\"shared\": true}\n";
+	const char *name = hr_path_leaf(o->to);
+	HR_FREE char *dir = strndup(o->to, (size_t)(name - o->to));
+	HR_FREE char *links = hr_path_join(o->to, LINKS);
+	HR_CLOSE int above = -1;
+	HR_CLOSE int to = -1;
+	bool snapshot;
+
+	if (links == NULL || dir == NULL)
+		return hr_err_nomem(err);
+	above = open(*dir != '\0' ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (above < 0)
+		return hr_err_sys(err, errno, "open the directory of %s", o->to);
+	snapshot = hr_volume_snapshot(from, above, name);
+	if (!snapshot && hr_volume_make(above, name) != 0)
+		return hr_err_sys(err, errno, "create %s", o->to);
+	to = open(o->to, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (to < 0)
+		return hr_err_sys(err, errno, "open %s", o->to);
+	if (snapshot)
+		return tidy_snapshot(to, o->without, err) < 0
+			   ? -1
+			   : hr_fd_write_full(STDOUT_FILENO, shared, strlen(shared), err);
+	return copy_storage(from, to, o->without, err) < 0 ? -1 : hr_path_remove(links, err);
+}
 
 static int
 carry_out(const void *arg, struct hr_err *err)
 {
 	const struct order *o = arg;
 	HR_CLOSE int from = -1;
-	HR_CLOSE int to = -1;
-	HR_FREE char *links = NULL;
 
 	if (o->to == NULL)
 		return hr_path_remove(o->from, err);
-	links = hr_path_join(o->to, LINKS);
 	from = open(o->from, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	to = open(o->to, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (links == NULL)
-		return hr_err_nomem(err);
-	if (from < 0 || to < 0)
-		return hr_err_sys(err, errno, "open %s", from < 0 ? o->from : o->to);
-	return copy_storage(from, to, o->without, err) < 0 ? -1 : hr_path_remove(links, err);
+	return from >= 0 ? copy_to(from, o, err) : hr_err_sys(err, errno, "open %s", o->from);
 }
 
 int

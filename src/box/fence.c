@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/btrfs.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
@@ -84,8 +85,10 @@ low_bits(unsigned arg, unsigned value)
 static int
 refuse_calls(scmp_filter_ctx filter, struct hr_err *err)
 {
-	/* these requests type into a terminal, or read the console */
-	static const unsigned requests[] = {TIOCSTI, TIOCLINUX};
+	/* The first two type into a terminal, or read the console. The others make subvolumes,
+	 * which snapshots of the box would lack. */
+	static const unsigned requests[] = {TIOCSTI, TIOCLINUX, BTRFS_IOC_SUBVOL_CREATE,
+	    BTRFS_IOC_SUBVOL_CREATE_V2, BTRFS_IOC_SNAP_CREATE, BTRFS_IOC_SNAP_CREATE_V2};
 	size_t i;
 	int call;
 

@@ -32,7 +32,7 @@ static const char usage_text[] =
     "  --check      make no box; explain the document, and what this kernel enforces\n"
     "  --detach FD  let the box live on. FD is a socket: a line with the process is written to\n"
     "               it, and the box starts when a byte comes back\n"
-    "  --copy       copy the storage FROM to the empty directory TO, and print its size; leave\n"
+    "  --copy       copy the storage FROM to the new directory TO, and print its size; leave\n"
     "               out PATH below FROM; freeze the control group GROUP meanwhile\n"
     "  --remove     remove a storage\n"
     "  --help       print this text\n"

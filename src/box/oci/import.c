@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/volume.h"
 #include "proto/json.h"
 
 #define BLOBS "blobs"
@@ -273,7 +274,7 @@ take_image(const struct import *m, const char *tag, bool plain, struct hr_err *e
 	layer = open_blob(m, hr_json_entry(layers, 0), err);
 	if (layer < 0 || check_room(m, hr_json_int_at(hr_json_entry(layers, 0), "size"), err) < 0)
 		return -1;
-	if (mkdirat(m->dir, "storage", 0700) != 0 ||
+	if (hr_volume_make(m->dir, "storage") != 0 ||
 	    (storage = openat(m->dir, "storage", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
 		return hr_err_sys(err, errno, "make the storage of the snapshot");
 	if (oci_unpack(storage, label(labels, OCI_LABEL ".root") != NULL, plain, layer, &n, err) <

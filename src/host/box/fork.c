@@ -183,8 +183,6 @@ copy_one(void *arg, size_t i, struct hr_err *err)
 
 	if (to == NULL || from == NULL)
 		return -1;
-	if (mkdir(to, 0700) != 0)
-		return hr_err_sys(err, errno, "create %s", to);
 	r = hr_box_copy(f->locks, from, to, group, &said, err);
 	/* the launcher may have been killed */
 	if (r < 0 && group != NULL)

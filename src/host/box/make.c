@@ -23,6 +23,7 @@
 #include "base/process/spawn.h"
 #include "base/random.h"
 #include "base/text/text.h"
+#include "base/volume.h"
 #include "host/command.h"
 #include "host/common/logfile.h"
 #include "host/common/module.h"
@@ -116,6 +117,7 @@ make_directories(struct hr_box *b, struct hr_err *err)
 	HR_FREE char *storage = hr_sidecar_path(&b->side, "storage");
 	HR_FREE char *process = hr_sidecar_path(&b->side, HR_BOX_PROCESS);
 	HR_FREE char *old = hr_sidecar_path(&b->side, HR_BOX_OLD);
+	HR_CLOSE int dir = -1;
 	bool ignored;
 
 	if (storage == NULL || process == NULL || old == NULL)
@@ -123,8 +125,12 @@ make_directories(struct hr_box *b, struct hr_err *err)
 	if ((b->h->state_dir != NULL && hr_state_directory(b->h->state_dir, true, err) < 0) ||
 	    hr_sidecar_make_directory(b->side.dir, &b->new_dir, err) < 0 ||
 	    hr_box_remove_tree(NULL, old, err) < 0 || hr_box_take_branch(b, err) < 0 ||
-	    hr_box_fill(b, err) < 0 || hr_box_keep_settings(b, err) < 0 ||
-	    hr_sidecar_make_directory(storage, &ignored, err) < 0)
+	    hr_box_fill(b, err) < 0 || hr_box_keep_settings(b, err) < 0)
+		return -1;
+	dir = open(b->side.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0 || (hr_volume_make(dir, "storage") != 0 && errno != EEXIST))
+		return hr_err_sys(err, errno, "create %s", storage);
+	if (hr_sidecar_make_directory(storage, &ignored, err) < 0)
 		return -1;
 	/* an earlier box has ended: its process record and its socket directory are leftovers */
 	return hr_path_remove(process, err) < 0 ? -1 : hr_sidecar_make_edge(b->edge, err);

@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <json-c/json.h>
+
 #include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
@@ -288,15 +290,17 @@ compose(const struct hr_box *b, const char *tag, bool still, const char *said, c
 	HR_PUT struct json_object *o =
 	    hr_json_texts(err, "tag", tag, "sandbox", b->h->sid, "root", b->root, NULL);
 
-	if (hr_json_decode(said, strlen(said), &size, NULL) < 0)
+	if (hr_json_decode(said, strlen(said), &size, NULL) < 0 ||
+	    !json_object_is_type(size, json_type_object))
 		return hr_err_set(err, HR_E_RUNTIME, "the launcher did not report its copy");
 	if (hr_json_set(o, "created", json_object_new_int64(time(NULL)), err) < 0 ||
-	    hr_json_set(o, "files", json_object_new_int64(hr_json_int_at(size, "files")), err) <
-		0 ||
-	    hr_json_set(o, "bytes", json_object_new_int64(hr_json_int_at(size, "bytes")), err) <
-		0 ||
 	    hr_json_set(o, "still", json_object_new_boolean(still), err) < 0)
 		return -1;
+	json_object_object_foreach(size, key, value)
+	{
+		if (hr_json_set(o, key, json_object_get(value), err) < 0)
+			return -1;
+	}
 	*ret = hr_json_string(o, RECORD_MAX, err);
 	return *ret != NULL ? 0 : -1;
 }
@@ -318,8 +322,8 @@ make(const struct store *s, struct hr_box *b, const char *tag, char **ret_json, 
 		return hr_err_nomem(err);
 	if (from == NULL)
 		return hr_err_sys(err, errno, "%s", storage);
-	if (mkdir(dir, 0700) != 0 || mkdir(to, 0700) != 0)
-		return hr_err_sys(err, errno, "create %s", to);
+	if (mkdir(dir, 0700) != 0)
+		return hr_err_sys(err, errno, "create %s", dir);
 	r = hr_box_copy(s->locks, from, to, group, &said, err);
 	/* the launcher may have been killed */
 	if (r < 0 && group != NULL)
@@ -389,8 +393,6 @@ fill(const struct store *s, const struct hr_box *b, const char *tag, const char 
 	/* an earlier command may have been killed here */
 	if (hr_box_remove_tree(s->locks, part, err) < 0)
 		return -1;
-	if (mkdir(part, 0700) != 0)
-		return hr_err_sys(err, errno, "create %s", part);
 	if (hr_box_copy(s->locks, from, part, NULL, &said, err) < 0) {
 		(void)hr_box_remove_tree(s->locks, part, NULL);
 		return -1;
