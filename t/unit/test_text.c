@@ -6,7 +6,9 @@
 #include <math.h>
 
 #include "lines.h"
+#include "base/strv.h"
 #include "base/text/floatrepr.h"
+#include "base/text/quote.h"
 #include "base/text/tame.h"
 #include "base/text/text.h"
 #include "base/text/utf8.h"
@@ -340,6 +342,49 @@ START_TEST(tames_a_terminal)
 }
 END_TEST
 
+START_TEST(reads_base64)
+{
+	const char *const refused[] = {"TWF", "TW!u", "T=Fu", "=", "===="};
+	HR_BUF(b, 100);
+	size_t i;
+
+	ck_assert(hr_quote_unbase64(&b, "AAECAwQFBgcICQoLDA0ODw==", 24));
+	ck_assert_uint_eq(b.len, 16);
+	for (i = 0; i < b.len; i++)
+		ck_assert_int_eq(b.p[i], (int)i);
+	hr_buf_reset(&b);
+	ck_assert(hr_quote_unbase64(&b, "TWFuTQ==", 8));
+	ck_assert_str_eq(hr_buf_str(&b), "ManM");
+	for (i = 0; i < sizeof(refused) / sizeof(*refused); i++)
+		ck_assert_msg(
+		    !hr_quote_unbase64(&b, refused[i], strlen(refused[i])), "%s", refused[i]);
+}
+END_TEST
+
+START_TEST(knows_truths)
+{
+	ck_assert_int_eq(hr_text_truth("Yes", 3), 1);
+	ck_assert_int_eq(hr_text_truth("1", 1), 1);
+	ck_assert_int_eq(hr_text_truth("OFF", 3), 0);
+	ck_assert_int_eq(hr_text_truth("no", 2), 0);
+	ck_assert_int_eq(hr_text_truth("nothing", 7), -1);
+	ck_assert_int_eq(hr_text_truth("", 0), -1);
+}
+END_TEST
+
+START_TEST(splits_words)
+{
+	HR_CLEAN(hr_strv_done) struct hr_strv s = {0};
+
+	hr_strv_add_words(&s, "one b  last");
+	ck_assert_uint_eq(s.n, 4);
+	ck_assert_str_eq(s.v[0], "one");
+	ck_assert_str_eq(s.v[1], "b");
+	ck_assert_str_eq(s.v[2], "");
+	ck_assert_str_eq(s.v[3], "last");
+}
+END_TEST
+
 START_TEST(knows_this_machine)
 {
 	static const char *const here[] = {"localhost", "127.0.0.1", "[::1]", "LocalHost:80",
@@ -371,6 +416,9 @@ main(void)
 	tcase_add_test(c, quotes_for_sh);
 	tcase_add_test(c, writes_floats);
 	tcase_add_test(c, tames_a_terminal);
+	tcase_add_test(c, reads_base64);
+	tcase_add_test(c, knows_truths);
+	tcase_add_test(c, splits_words);
 	tcase_add_test(c, knows_this_machine);
 	suite_add_tcase(s, c);
 	return lines_run(s);
