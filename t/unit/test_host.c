@@ -20,6 +20,7 @@
 #include "base/path.h"
 #include "base/process/spawn.h"
 #include "host/box/crew.h"
+#include "host/box/fork.h"
 #include "host/client/client.h"
 #include "host/command.h"
 #include "host/common/envquote.h"
@@ -1107,6 +1108,21 @@ START_TEST(tasks_of_a_process_with_threads)
 }
 END_TEST
 
+START_TEST(branches_with_one_name)
+{
+	const char *const names[] = {"a", "b", "a", NULL};
+	const struct hr_box_fork how = {.names = names};
+	struct hr_sandbox s = {.state_dir = top}; /* without a back-end, which is not asked */
+	struct hr_err err = {0};
+	char *json;
+
+	ck_assert_int_eq(hr_box_fork(&s, &how, &json, &err), -1);
+	ck_assert_ptr_null(strstr(err.msg, "\"b\""));
+	ck_assert_ptr_nonnull(strstr(err.msg, "\"a\""));
+	ck_assert_ptr_null(json);
+}
+END_TEST
+
 #define N(a) (int)(sizeof(a) / sizeof(*(a)))
 
 int
@@ -1152,6 +1168,7 @@ main(void)
 	tcase_add_test(tc, record_texts);
 	tcase_add_test(tc, module_that_is_not_there);
 	tcase_add_test(tc, tasks_of_a_process_with_threads);
+	tcase_add_test(tc, branches_with_one_name);
 	suite_add_tcase(s, tc);
 	return lines_run(s);
 }

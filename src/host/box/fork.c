@@ -26,7 +26,7 @@
 #include "proto/json.h"
 
 #define COPIES "forks" /* a directory in the parent's */
-#define ANSWER_MAX (16u << 20)
+#define ANSWER_MAX (4u << 20) /* the fleet's limit, which a thousand names do not reach */
 #define SAID_MAX 4096
 #define CALLERS_VARIABLES "SANDBOX_ENV_"
 
@@ -70,9 +70,8 @@ forking_done(struct forking *f)
 static int
 choose_names(struct forking *f, struct hr_err *err)
 {
-	HR_CLEAN(hr_record_done) struct hr_record rec = {0};
 	unsigned i;
-	size_t n;
+	size_t n, m;
 
 	if (f->how->count > HR_BOX_FORK_MAX)
 		return hr_err_set(
@@ -91,6 +90,22 @@ choose_names(struct forking *f, struct hr_err *err)
 			    "invalid sandbox name \"%.200s\": use letters, digits, '_', '.' and "
 			    "'-'",
 			    f->names.v[n]);
+		for (m = 0; m < n; m++)
+			if (strcmp(f->names.v[m], f->names.v[n]) == 0)
+				return hr_err_set(err, HR_E_INVAL,
+				    "two branches cannot both have the name \"%s\"",
+				    f->names.v[n]);
+	}
+	return 0;
+}
+
+static int
+check_free(const struct forking *f, struct hr_err *err)
+{
+	HR_CLEAN(hr_record_done) struct hr_record rec = {0};
+	size_t n;
+
+	for (n = 0; n < f->names.n; n++) {
 		hr_record_done(&rec);
 		if (hr_record_load(f->s->state_dir, f->names.v[n], &rec, err) < 0)
 			return -1;
@@ -368,7 +383,8 @@ hr_box_fork(
 	int r = -1;
 
 	*ret_json = NULL;
-	if (open_parent(&f, err) < 0 || choose_names(&f, err) < 0 || check_at_rest(&f, err) < 0)
+	if (choose_names(&f, err) < 0 || open_parent(&f, err) < 0 || check_free(&f, err) < 0 ||
+	    check_at_rest(&f, err) < 0)
 		return -1;
 	if (hr_shells_save(s, &f.shells, err) == 0 && copy_files(&f, err) == 0 &&
 	    start_all(&f, err) == 0)
