@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.host import PATIENCE  # noqa: E402
+from lib.host import PATIENCE, Written  # noqa: E402
 from lib.hostbox import copier, run  # noqa: E402
 from lib.supervised import UnixConnection  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
@@ -280,9 +280,10 @@ def crew(h):
     h.ok("run", "-n", "one", "name=kept")
     failures = 0
     for i in range(6):
+        starts = Written(h.path("state")) if i % 2 else None
         command = h.popen("fork", "-q", "one", "k", "--count", "6")
-        while i % 2 and command.poll() is None and not any(n.startswith("k-") for n in os.listdir(h.path("state"))):
-            time.sleep(0.001)  # until branches start
+        if starts:
+            starts.wait("k-1.json")
         pid = worker(command)
         if pid:
             os.kill(pid, signal.SIGKILL)  # a zombie if it has done its part
