@@ -173,6 +173,15 @@ hr_fd_accept(int listener, int flags, int stop)
 	return -1;
 }
 
+bool
+hr_fd_next_data(int fd, off_t size, off_t *data, off_t *hole)
+{
+	*data = *hole < size ? lseek(fd, *hole, SEEK_DATA) : -1;
+	*hole = *data >= 0 && *data < size ? lseek(fd, *data, SEEK_HOLE) : -1;
+	*hole = *hole > size ? size : *hole;
+	return *hole > *data;
+}
+
 int
 hr_fd_connect(const struct sockaddr_un *to)
 {

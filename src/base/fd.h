@@ -34,6 +34,10 @@ ssize_t hr_fd_read(int fd, void *p, size_t len);
 int hr_fd_pread_full(int fd, void *p, size_t len, off_t at);
 int hr_fd_pwrite_full(int fd, const void *p, size_t len, off_t at);
 
+/* Finds the next range of data of a sparse file at or after *hole (0 at first), and sets both to
+ * its ends. Returns false after the last one, or if the file system reports none. */
+bool hr_fd_next_data(int fd, off_t size, off_t *data, off_t *hole);
+
 /* Connects to a local stream socket. Returns a close-on-exec descriptor, or -1 with errno. */
 int hr_fd_connect(const struct sockaddr_un *to);
 

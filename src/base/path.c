@@ -311,6 +311,24 @@ open_temporary(const char *path, struct hr_buf *tmp)
 }
 
 int
+hr_path_unnamed(const char *dir)
+{
+	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	HR_FREE char *path = NULL;
+
+	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
+		return fd;
+	path = hr_path_join(dir, ".unnamed");
+	/* a killed process may have left one */
+	while (path != NULL && (fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0 &&
+	       errno == EEXIST && (unlink(path) == 0 || errno == ENOENT))
+		;
+	if (fd >= 0)
+		(void)unlink(path);
+	return fd;
+}
+
+int
 hr_path_write_for(
     const char *path, const void *p, size_t len, mode_t mode, uid_t owner, struct hr_err *err)
 {

@@ -55,6 +55,10 @@ int hr_path_write(const char *path, const void *p, size_t len, mode_t mode, stru
 int hr_path_write_for(
     const char *path, const void *p, size_t len, mode_t mode, uid_t owner, struct hr_err *err);
 
+/* Opens a new file without a name in the directory, for reading and writing. On a file system that
+ * has no such files its name is removed at once. Returns a descriptor, or -1 with errno. */
+int hr_path_unnamed(const char *dir);
+
 /* Removes the temporary file of a writer that was killed. Returns false with errno: EWOULDBLOCK if
  * another process writes, or why the file cannot be removed. */
 bool hr_path_clean(const char *path);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -243,6 +244,31 @@ START_TEST(accepting_without_descriptors_does_not_spin)
 }
 END_TEST
 
+START_TEST(ranges_of_data)
+{
+	const off_t mb = 1 << 20;
+	off_t data = 0, hole = 0;
+	int fd = memfd_create("sparse", MFD_CLOEXEC);
+
+	ck_assert_int_eq(ftruncate(fd, 4 * mb), 0);
+	ck_assert(!hr_fd_next_data(fd, 4 * mb, &data, &hole));
+	ck_assert_int_eq(hr_fd_pwrite_full(fd, "a", 1, mb), 0);
+	ck_assert_int_eq(hr_fd_pwrite_full(fd, "b", 1, 4 * mb - 1), 0);
+	hole = 0;
+	ck_assert(hr_fd_next_data(fd, 4 * mb, &data, &hole));
+	ck_assert(data == mb && hole > mb && hole <= 2 * mb);
+	ck_assert(hr_fd_next_data(fd, 4 * mb, &data, &hole));
+	ck_assert(data > 3 * mb - 1 && hole == 4 * mb);
+	ck_assert(!hr_fd_next_data(fd, 4 * mb, &data, &hole));
+	/* a file that has grown ends where it did before */
+	hole = 0;
+	ck_assert(hr_fd_next_data(fd, mb + 1, &data, &hole));
+	ck_assert(data == mb && hole == mb + 1);
+	ck_assert(!hr_fd_next_data(fd, mb + 1, &data, &hole));
+	(void)close(fd);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -260,6 +286,7 @@ main(void)
 	tcase_add_test(tc, sending_to_nobody_is_a_value_not_a_signal);
 	tcase_add_test(tc, closed_stdio_is_filled);
 	tcase_add_test(tc, a_directory_is_taken);
+	tcase_add_test(tc, ranges_of_data);
 	tcase_set_tags(native, "no-valgrind"); /* it has a limit of descriptors of its own */
 	tcase_add_test(native, accepting_without_descriptors_does_not_spin);
 	suite_add_tcase(s, tc);

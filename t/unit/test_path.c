@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 
 static char top[64];
 static int before_rename; /* a signal that this process gets there */
+static bool named;        /* the file system has no files without a name */
 static pid_t stopped;     /* a process that continues, and ends, when this one waits; 0: none */
 
 static const char *
@@ -41,6 +43,23 @@ rename(const char *from, const char *to)
 	if (before_rename != 0)
 		(void)raise(before_rename);
 	return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+
+int
+open(const char *path, int flags, ...)
+{
+	va_list more;
+	mode_t mode;
+
+	va_start(more, flags);
+	mode =
+	    (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(more, mode_t) : 0;
+	va_end(more);
+	if (named && (flags & O_TMPFILE) == O_TMPFILE) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	return openat(AT_FDCWD, path, flags, mode);
 }
 
 int
@@ -485,6 +504,34 @@ START_TEST(a_directory_that_may_not_be_made)
 }
 END_TEST
 
+START_TEST(unnamed_files_on_any_file_system)
+{
+	char byte = 0;
+	int fd[3], i;
+
+	make_file(".unnamed"); /* a killed process has left it */
+	for (i = 0; i < 3; i++) {
+		named = i > 0;
+		fd[i] = hr_path_unnamed(top);
+		ck_assert_int_ge(fd[i], 0);
+		ck_assert_int_eq(entries(), i == 0 ? 1 : 0);
+		ck_assert_int_eq(hr_fd_pwrite_full(fd[i],
+				     i == 0   ? "a"
+				     : i == 1 ? "b"
+					      : "c",
+				     1, 0),
+		    0);
+	}
+	for (i = 0; i < 3; i++) {
+		ck_assert_int_eq(hr_fd_pread_full(fd[i], &byte, 1, 0), 0);
+		ck_assert_int_eq(byte, 'a' + i);
+		(void)close(fd[i]);
+	}
+	ck_assert_int_eq(mkdir(in_top(".unnamed"), 0700), 0);
+	ck_assert_int_eq(hr_path_unnamed(top), -1);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -511,6 +558,7 @@ main(void)
 	tcase_add_test(tc, a_whole_walk_skips_nothing);
 	tcase_add_test(tc, magic_links_are_not_followed);
 	tcase_add_test(tc, others_links_lead_to_no_place_of_ours);
+	tcase_add_test(tc, unnamed_files_on_any_file_system);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);

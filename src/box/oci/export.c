@@ -252,24 +252,6 @@ put_image(struct oci_out *o, int layer_fd, const struct oci_blob *layer, struct 
 		   : -1;
 }
 
-/* Opens a file without a name, since its digest precedes it in the archive. */
-static int
-open_unnamed(const char *dir)
-{
-	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	HR_FREE char *path = NULL;
-
-	if (fd >= 0 || errno != EOPNOTSUPP)
-		return fd;
-	path = hr_path_join(dir, "layer");
-	if (path == NULL)
-		return -1;
-	(void)unlink(path); /* a killed export's */
-	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	(void)unlink(path);
-	return fd;
-}
-
 int
 oci_export(const char *path, int out, struct hr_err *err)
 {
@@ -292,7 +274,8 @@ oci_export(const char *path, int out, struct hr_err *err)
 		return -1;
 	if (hr_json_decode(hr_buf_str(&text), text.len, &record, NULL) < 0)
 		return hr_err_set(err, HR_E_INVAL, "%s is damaged", file);
-	fd = open_unnamed(path);
+	/* the digest of the layer precedes the layer in the archive */
+	fd = hr_path_unnamed(path);
 	if (fd < 0)
 		return hr_err_sys(err, errno, "make a file in %s", path);
 	if (oci_pack(from, fd, &layer, err) < 0)

@@ -124,18 +124,11 @@ put_holes(struct hr_tree *t, int fd, const struct stat *st)
 
 	if ((off_t)st->st_blocks * 512 >= st->st_size)
 		return;
-	for (; (data = lseek(fd, hole, SEEK_DATA)) >= 0 && data < st->st_size &&
-	       (hole = lseek(fd, data, SEEK_HOLE)) > data;
-	     n++) {
-		if (n == HOLES_MAX) {
-			archive_entry_sparse_clear(t->e);
-			return;
-		}
-		archive_entry_sparse_add_entry(
-		    t->e, data, (hole < st->st_size ? hole : st->st_size) - data);
-	}
-	/* the file is one hole */
-	if (n == 0)
+	for (; n < HOLES_MAX && hr_fd_next_data(fd, st->st_size, &data, &hole); n++)
+		archive_entry_sparse_add_entry(t->e, data, hole - data);
+	if (n == HOLES_MAX)
+		archive_entry_sparse_clear(t->e);
+	else if (n == 0) /* the file is one hole */
 		archive_entry_sparse_add_entry(t->e, st->st_size, 0);
 }
 

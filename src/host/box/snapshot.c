@@ -527,7 +527,7 @@ spool(const char *state_dir, int from, struct hr_err *err)
 		return hr_err_nomem(err);
 	if (hr_state_directory(state_dir, true, err) < 0)
 		return -1;
-	fd = open(state_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	fd = hr_path_unnamed(state_dir);
 	if (fd < 0)
 		return hr_err_sys(err, errno, "make a file without a name in %s", state_dir);
 	while ((n = hr_fd_read(from, piece, PIECE)) > 0)
