@@ -41,8 +41,8 @@ endif
 
 # the launcher of boxes
 if BOX
-check_PROGRAMS += %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_egress_told %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/fuzz/replay_oci %D%/unit/test_box_layer
-TESTS += %D%/attack/attack_box.py %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_egress_told %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/fuzz/replay_oci %D%/e2e/test_box.py %D%/unit/test_box_layer \
+check_PROGRAMS += %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_egress_told %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/fuzz/replay_oci %D%/unit/test_box_layer %D%/unit/test_box_oci
+TESTS += %D%/attack/attack_box.py %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_egress_told %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/fuzz/replay_oci %D%/e2e/test_box.py %D%/unit/test_box_layer %D%/unit/test_box_oci \
 	%D%/e2e/test_box_kills.py %D%/e2e/test_box_server.py
 EXTRA_PROGRAMS += %D%/fuzz/fuzz_box %D%/fuzz/fuzz_ids %D%/fuzz/fuzz_oci
 if FUZZERS
@@ -71,6 +71,9 @@ t_fuzz_fuzz_ids_SOURCES = %D%/fuzz/fuzz_ids.c
 t_fuzz_fuzz_ids_LDFLAGS = $(LIBFUZZER)
 t_fuzz_fuzz_ids_LDADD = libbox.la
 fuzz_oci_parts = src/box/oci/import.c src/box/oci/oci.h src/box/oci/out.c src/box/oci/pack.c src/box/oci/unpack.c
+t_unit_test_box_oci_SOURCES = %D%/unit/test_box_oci.c %D%/unit/lines.h %D%/unit/scratch.h $(fuzz_oci_parts)
+t_unit_test_box_oci_CFLAGS = $(handrail_layer_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_box_oci_LDADD = $(handrail_layer_LDADD) $(CHECK_LIBS)
 t_fuzz_replay_oci_SOURCES = %D%/fuzz/fuzz_oci.c %D%/fuzz/replay_main.c $(fuzz_oci_parts)
 t_fuzz_replay_oci_CFLAGS = $(handrail_layer_CFLAGS)
 t_fuzz_replay_oci_LDADD = $(handrail_layer_LDADD)

@@ -17,7 +17,8 @@ struct json_object;
 
 #define OCI_LABEL "handrail.snapshot" /* labels of the image begin with this */
 #define OCI_PIECE (128u << 10)
-#define OCI_DEPTH_MAX 240 /* levels of directories, as in a copy */
+#define OCI_DEPTH_MAX 241 /* maximum of components of a name: the deepest file of a copy */
+#define OCI_NAME_MAX 4000 /* maximum length of a name, whose path in a storage is longer */
 #define OCI_WHITEOUT ".wh."
 #define OCI_OPAQUE ".wh..wh..opq"
 #define OCI_DIGEST "sha256:"
@@ -43,6 +44,9 @@ int oci_out_open(struct oci_out *o, int fd, struct hr_err *err);
 int oci_out_close(struct oci_out *o, struct oci_blob *ret, struct hr_err *err);
 int oci_out_fail(const struct oci_out *o, struct hr_err *err); /* Returns -1 with the reason. */
 void oci_out_done(struct oci_out *o);
+
+/* Returns true for the name of an entry that an image can have: neither too long nor too deep. */
+bool oci_name_fits(const char *name);
 
 /* Writes the hexadecimal digits of an ended sum. */
 void oci_hex(SHA2_CTX *sum, char ret[OCI_HEX]);

@@ -9,6 +9,19 @@
 #include "base/fd.h"
 #include "base/text/quote.h"
 
+bool
+oci_name_fits(const char *name)
+{
+	const char *at = name;
+	unsigned depth = 1;
+
+	while ((at = strchr(at, '/')) != NULL) {
+		at++;
+		depth++;
+	}
+	return depth <= OCI_DEPTH_MAX && strlen(name) <= OCI_NAME_MAX;
+}
+
 void
 oci_hex(SHA2_CTX *sum, char ret[OCI_HEX])
 {

@@ -79,6 +79,11 @@ put_header(struct pack *p, struct hr_err *err)
 {
 	if (hr_buf_check(&p->way, err) < 0)
 		return -1;
+	if (!oci_name_fits(hr_buf_str(&p->way)))
+		return hr_err_set(err, HR_E_TOOLARGE,
+		    "/%.100s... of the box has a longer name than %d bytes, or one of more than %d "
+		    "components, which an image cannot have",
+		    hr_buf_str(&p->way), OCI_NAME_MAX, OCI_DEPTH_MAX);
 	return archive_write_header(p->out.a, p->e) < ARCHIVE_WARN || p->out.sys != 0
 		   ? oci_out_fail(&p->out, err)
 		   : 0;
@@ -125,22 +130,16 @@ put_mark(struct pack *p, const char *name, struct hr_err *err)
 static void
 add_holes(struct pack *p, int fd, const struct stat *st)
 {
-	off_t data, hole = 0;
+	off_t data = 0, hole = 0;
 	size_t n = 0;
 
 	if ((off_t)st->st_blocks * 512 >= st->st_size)
 		return;
-	for (; (data = lseek(fd, hole, SEEK_DATA)) >= 0 && data < st->st_size &&
-	       (hole = lseek(fd, data, SEEK_HOLE)) > data;
-	     n++) {
-		if (n == HOLES_MAX) {
-			archive_entry_sparse_clear(p->e);
-			return;
-		}
-		archive_entry_sparse_add_entry(
-		    p->e, data, (hole < st->st_size ? hole : st->st_size) - data);
-	}
-	if (n == 0) /* the file is one hole */
+	for (; n < HOLES_MAX && hr_fd_next_data(fd, st->st_size, &data, &hole); n++)
+		archive_entry_sparse_add_entry(p->e, data, hole - data);
+	if (n == HOLES_MAX)
+		archive_entry_sparse_clear(p->e);
+	else if (n == 0) /* the file is one hole */
 		archive_entry_sparse_add_entry(p->e, st->st_size, 0);
 }
 
@@ -227,7 +226,7 @@ is_opaque(int fd)
 	       value[0] == 'y';
 }
 
-static int put_below(struct pack *p, int fd, unsigned depth, struct hr_err *err);
+static int put_below(struct pack *p, int fd, struct hr_err *err);
 static int open_layer(int storage, const char *seen, int *ret, struct hr_err *err);
 
 /* Returns true for the place of an overlay in the box's root. Its layer has an entry of the same
@@ -248,7 +247,7 @@ is_covered(const struct pack *p)
 }
 
 static int
-put_directory(struct pack *p, int fd, unsigned depth, struct hr_err *err)
+put_directory(struct pack *p, int fd, struct hr_err *err)
 {
 	struct stat st;
 
@@ -262,11 +261,11 @@ put_directory(struct pack *p, int fd, unsigned depth, struct hr_err *err)
 	if (put_header(p, err) < 0 ||
 	    (p->overlay && is_opaque(fd) && put_mark(p, OCI_OPAQUE, err) < 0))
 		return -1;
-	return put_below(p, fd, depth, err);
+	return put_below(p, fd, err);
 }
 
 static int
-put_entry(struct pack *p, int dir, const char *name, unsigned depth, struct hr_err *err)
+put_entry(struct pack *p, int dir, const char *name, struct hr_err *err)
 {
 	char mark[sizeof(OCI_WHITEOUT) + NAME_MAX];
 	const size_t len = p->way.len;
@@ -288,7 +287,7 @@ put_entry(struct pack *p, int dir, const char *name, unsigned depth, struct hr_e
 		    hr_buf_str(&p->way));
 	if (S_ISDIR(st.st_mode)) {
 		fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		r = put_directory(p, fd, depth + 1, err);
+		r = put_directory(p, fd, err);
 	} else {
 		r = put_other(p, dir, name, &st, err);
 	}
@@ -297,16 +296,13 @@ put_entry(struct pack *p, int dir, const char *name, unsigned depth, struct hr_e
 }
 
 static int
-put_below(struct pack *p, int fd, unsigned depth, struct hr_err *err)
+put_below(struct pack *p, int fd, struct hr_err *err)
 {
 	HR_CLOSEDIR DIR *d = hr_dir_take(openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	const struct dirent *e;
 
-	if (depth > OCI_DEPTH_MAX)
-		return hr_err_set(err, HR_E_TOOLARGE,
-		    "the snapshot has directories deeper than %d levels", OCI_DEPTH_MAX);
 	while (d != NULL && (e = hr_dir_next(d)) != NULL)
-		if (put_entry(p, fd, e->d_name, depth, err) < 0)
+		if (put_entry(p, fd, e->d_name, err) < 0)
 			return -1;
 	return d != NULL && errno == 0 ? 0 : failed(p, err);
 }
@@ -359,7 +355,7 @@ put_root(struct pack *p, const char *path, struct hr_err *err)
 
 	if (open_part(p->storage, path, &fd, err) < 0)
 		return -1;
-	return fd >= 0 ? put_below(p, fd, 0, err) : 0;
+	return fd >= 0 ? put_below(p, fd, err) : 0;
 }
 
 static int
@@ -377,7 +373,7 @@ put_parts(struct pack *p, struct hr_err *err)
 
 		if (r == 0 && fd >= 0) {
 			(void)way_add(p, seen);
-			r = put_directory(p, fd, 0, err);
+			r = put_directory(p, fd, err);
 			way_cut(p, 0);
 		}
 		if (r < 0)
@@ -394,7 +390,7 @@ oci_pack(int storage, int to, struct oci_blob *ret, struct hr_err *err)
 
 	if (p == NULL)
 		return hr_err_nomem(err);
-	hr_buf_init(&p->way, OCI_DEPTH_MAX * (NAME_MAX + 2));
+	hr_buf_init(&p->way, 2 * PATH_MAX);
 	p->e = archive_entry_new();
 	p->links = archive_entry_linkresolver_new();
 	if (p->e == NULL || p->links == NULL) {

@@ -60,7 +60,6 @@ static char *
 clean_name(char *name)
 {
 	size_t len = strlen(name), n;
-	unsigned depth = 0;
 	const char *at;
 
 	while (len > 1 && name[len - 1] == '/')
@@ -69,8 +68,7 @@ clean_name(char *name)
 		name += 2;
 	for (at = name; *at != '\0'; at += n + (at[n] != '\0')) {
 		n = strcspn(at, "/");
-		if (n == 0 || n > NAME_MAX || (n == 1 && *at == '.') ||
-		    (n == 2 && memcmp(at, "..", 2) == 0) || ++depth > OCI_DEPTH_MAX)
+		if (n == 0 || (n == 1 && *at == '.') || (n == 2 && memcmp(at, "..", 2) == 0))
 			return NULL;
 	}
 	return *name != '\0' ? name : NULL;
@@ -101,6 +99,8 @@ find_place(const struct unpack *u, const char *name, bool is_directory, struct p
 	HR_BUF(b, sizeof(ret->path) - 1);
 	HR_CLOSE int part = -1;
 
+	if (!oci_name_fits(name))
+		return refuse(name, "has too long a name, or is too deep", err);
 	if (seen != NULL && name[strlen(seen)] == '\0' && !is_directory)
 		seen = NULL;
 	ret->overlay = u->whole || seen != NULL;
@@ -110,8 +110,8 @@ find_place(const struct unpack *u, const char *name, bool is_directory, struct p
 	else
 		hr_buf_adds(&b, u->whole ? "layers/" BOX_VIEW_ROOT "/upper" : "root");
 	hr_buf_addf(&b, "%s%s", seen != NULL ? "" : "/", name + (seen != NULL ? strlen(seen) : 0));
-	if (hr_buf_check(&b, NULL) < 0)
-		return refuse(name, "has too long a name", err);
+	if (hr_buf_check(&b, err) < 0)
+		return -1;
 	(void)snprintf(ret->path, sizeof(ret->path), "%s", hr_buf_str(&b));
 	ret->leaf = strrchr(ret->path, '/') + 1;
 	return 0;
