@@ -25,7 +25,7 @@
 #include "host/report.h"
 #include "proto/json.h"
 
-#define COPIES "forks" /* a directory in the parent's */
+#define COPIES "forks"        /* a directory in the parent's */
 #define ANSWER_MAX (4u << 20) /* the fleet's limit, which a thousand names do not reach */
 #define SAID_MAX 4096
 #define CALLERS_VARIABLES "SANDBOX_ENV_"
@@ -70,9 +70,11 @@ forking_done(struct forking *f)
 static int
 choose_names(struct forking *f, struct hr_err *err)
 {
-	unsigned i;
+	HR_CLEAN(hr_record_done) struct hr_record rec = {0};
 	size_t n, m;
 
+	if (f->s->state_dir == NULL)
+		return hr_err_set(err, HR_E_UNSUPPORTED, "branches need a state directory");
 	if (f->how->count > HR_BOX_FORK_MAX)
 		return hr_err_set(
 		    err, HR_E_INVAL, "a box can have %d branches at once", HR_BOX_FORK_MAX);
@@ -80,8 +82,8 @@ choose_names(struct forking *f, struct hr_err *err)
 		hr_strv_add_all(&f->names, f->how->names);
 	else if (f->how->count == 0)
 		hr_strv_add(&f->names, f->how->name);
-	for (i = 1; i <= f->how->count; i++)
-		hr_strv_addf(&f->names, "%s-%u", f->how->name, i);
+	for (n = 1; n <= f->how->count; n++)
+		hr_strv_addf(&f->names, "%s-%zu", f->how->name, n);
 	if (f->names.failed)
 		return hr_err_nomem(err);
 	for (n = 0; n < f->names.n; n++) {
@@ -93,19 +95,7 @@ choose_names(struct forking *f, struct hr_err *err)
 		for (m = 0; m < n; m++)
 			if (strcmp(f->names.v[m], f->names.v[n]) == 0)
 				return hr_err_set(err, HR_E_INVAL,
-				    "two branches cannot both have the name \"%s\"",
-				    f->names.v[n]);
-	}
-	return 0;
-}
-
-static int
-check_free(const struct forking *f, struct hr_err *err)
-{
-	HR_CLEAN(hr_record_done) struct hr_record rec = {0};
-	size_t n;
-
-	for (n = 0; n < f->names.n; n++) {
+				    "two branches cannot have the name \"%s\"", f->names.v[n]);
 		hr_record_done(&rec);
 		if (hr_record_load(f->s->state_dir, f->names.v[n], &rec, err) < 0)
 			return -1;
@@ -127,8 +117,6 @@ open_parent(struct forking *f, struct hr_err *err)
 		    "not handrail's to copy. \"handrail up -r box\" starts one that can",
 		    f->s->sid, f->s->ops->name);
 	f->b = f->s->self;
-	if (f->s->state_dir == NULL)
-		return hr_err_set(err, HR_E_UNSUPPORTED, "branches need a state directory");
 	f->dir = realpath(f->b->side.dir, NULL);
 	f->copies = f->dir != NULL ? hr_path_join(f->dir, COPIES) : NULL;
 	if (f->copies == NULL)
@@ -383,8 +371,7 @@ hr_box_fork(
 	int r = -1;
 
 	*ret_json = NULL;
-	if (choose_names(&f, err) < 0 || open_parent(&f, err) < 0 || check_free(&f, err) < 0 ||
-	    check_at_rest(&f, err) < 0)
+	if (choose_names(&f, err) < 0 || open_parent(&f, err) < 0 || check_at_rest(&f, err) < 0)
 		return -1;
 	if (hr_shells_save(s, &f.shells, err) == 0 && copy_files(&f, err) == 0 &&
 	    start_all(&f, err) == 0)
