@@ -140,7 +140,7 @@ check_at_rest(struct forking *f, struct hr_err *err)
 	HR_FREE char *open_file = NULL;
 
 	if (hr_shells_find(f->s, &f->shells, err) < 0 ||
-	    hr_look_processes(f->b, &f->processes, err) < 0)
+	    hr_look(f->b, &f->processes, f->how->freeze ? NULL : &open_file, err) < 0)
 		return -1;
 	if (f->how->freeze)
 		return 0;
@@ -149,8 +149,6 @@ check_at_rest(struct forking *f, struct hr_err *err)
 		    "a command runs in the session \"%s\" of sandbox \"%s\": wait for its end, or "
 		    "copy the files as they are with --freeze",
 		    f->shells.busy.v[0], f->s->sid);
-	if (hr_look_written(f->b, &open_file, err) < 0)
-		return -1;
 	if (open_file != NULL)
 		return hr_err_set(err, HR_E_RUNTIME,
 		    "%s in sandbox \"%s\": end the process, or copy the files as they are with "

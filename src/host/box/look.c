@@ -130,24 +130,20 @@ is_servers(const struct process *p, const char *name)
 	return strcmp(parent, SHELL_KEEPER) == 0;
 }
 
-int
-hr_look_processes(const struct hr_box *b, struct hr_strv *ret, struct hr_err *err)
+static void
+add_names(const struct processes *all, struct hr_strv *ret)
 {
-	HR_CLEAN(processes_done) struct processes all = {0};
 	char name[NAME_MAX_BYTES + 1];
 	size_t i;
 
-	if (list(b, &all, err) < 0)
-		return -1;
-	for (i = 0; i < all.n && ret->n < NAMES_MAX; i++) {
-		if (!all.v[i].inside)
+	for (i = 0; i < all->n && ret->n < NAMES_MAX; i++) {
+		if (!all->v[i].inside)
 			continue;
-		name_of(all.v[i].pid, name);
-		if (name[0] != '\0' && !is_servers(&all.v[i], name) &&
+		name_of(all->v[i].pid, name);
+		if (name[0] != '\0' && !is_servers(&all->v[i], name) &&
 		    !hr_is_one_of(name, hr_strv_list(ret)))
 			hr_strv_add(ret, name);
 	}
-	return ret->failed ? hr_err_nomem(err) : 0;
 }
 
 /* ---- open files ---- */
@@ -257,17 +253,25 @@ look_at(pid_t pid, const char *ids, char **ret_text, struct hr_err *err)
 }
 
 int
-hr_look_written(const struct hr_box *b, char **ret_text, struct hr_err *err)
+hr_look(const struct hr_box *b, struct hr_strv *ret, char **ret_written, struct hr_err *err)
 {
 	HR_CLEAN(processes_done) struct processes all = {0};
 	HR_BUF(ids, MOUNTS_MAX);
 	size_t i;
 
-	*ret_text = NULL;
-	if (list(b, &all, err) < 0 || own_mounts(b, &all, &ids, err) < 0)
+	if (list(b, &all, err) < 0)
 		return -1;
-	for (i = 0; i < all.n && *ret_text == NULL; i++)
-		if (all.v[i].inside && look_at(all.v[i].pid, hr_buf_str(&ids), ret_text, err) < 0)
+	add_names(&all, ret);
+	if (ret->failed)
+		return hr_err_nomem(err);
+	if (ret_written == NULL)
+		return 0;
+	*ret_written = NULL;
+	if (own_mounts(b, &all, &ids, err) < 0)
+		return -1;
+	for (i = 0; i < all.n && *ret_written == NULL; i++)
+		if (all.v[i].inside &&
+		    look_at(all.v[i].pid, hr_buf_str(&ids), ret_written, err) < 0)
 			return -1;
 	return 0;
 }
