@@ -128,7 +128,9 @@ open_parent(struct forking *f, struct hr_err *err)
 		    "sandbox \"%s\" is paused, so that its shells cannot print their state: "
 		    "\"handrail resume %s\" continues it",
 		    f->s->sid, f->s->sid);
-	/* a killed command may have left copies */
+	/* a killed command may have left copies, and files in the box, which end up in branches */
+	if (access(f->copies, F_OK) == 0)
+		hr_shells_remove(f->s);
 	return hr_box_remove_tree(f->locks, f->copies, err) < 0
 		   ? -1
 		   : hr_box_settings(f->b, &f->kept, err);
@@ -193,11 +195,12 @@ copy_one(void *arg, size_t i, struct hr_err *err)
 }
 
 static int
-copy_files(struct forking *f, struct hr_err *err)
+copy_all(struct forking *f, struct hr_err *err)
 {
+	/* the directory is also the mark of a fork that has files in the box */
 	if (mkdir(f->copies, 0700) != 0)
 		return hr_err_sys(err, errno, "create %s", f->copies);
-	if (copy_one(f, 0, err) < 0 ||
+	if (hr_shells_save(f->s, &f->shells, err) < 0 || copy_one(f, 0, err) < 0 ||
 	    (!f->how->freeze && hr_shells_check(f->s, &f->shells, err) < 0))
 		return -1;
 	return hr_crew_run(1, f->names.n, f->how->threads, copy_one, f, err);
@@ -230,7 +233,7 @@ start_one(void *arg, size_t i, struct hr_err *err)
 	int r;
 
 	if (i == f->names.n) {
-		hr_shells_remove(f->s, &f->shells);
+		hr_shells_remove(f->s);
 		return 0;
 	}
 	if (copy == NULL)
@@ -307,7 +310,7 @@ undo(struct forking *f)
 	struct hr_err e = {0};
 	size_t i;
 
-	hr_shells_remove(f->s, &f->shells);
+	hr_shells_remove(f->s);
 	for (i = 0; f->made != NULL && i < f->names.n; i++)
 		if (f->made[i] && hr_pool_end(f->s, f->s->state_dir, f->names.v[i], &e) != 0)
 			hr_sandbox_log(f->s, "%s", e.msg);
@@ -371,8 +374,7 @@ hr_box_fork(
 	*ret_json = NULL;
 	if (choose_names(&f, err) < 0 || open_parent(&f, err) < 0 || check_at_rest(&f, err) < 0)
 		return -1;
-	if (hr_shells_save(s, &f.shells, err) == 0 && copy_files(&f, err) == 0 &&
-	    start_all(&f, err) == 0)
+	if (copy_all(&f, err) == 0 && start_all(&f, err) == 0)
 		r = compose(&f, ret_json, err);
 	if (r < 0)
 		undo(&f);

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/random.h"
-#include "base/text/quote.h"
 #include "host/life/action.h"
 #include "host/records/record.h"
 #include "proto/json.h"
@@ -53,7 +52,7 @@
  * and before aliases, which would change them. The last line is the proof that all was written and
  * read. `>|` also replaces a file under `set -C`. A subshell would have no `set -e`. */
 #define SAVE                                                                                       \
-	"{ \\builtin printf -v __hr_s %%s \"$?\"; "                                                \
+	"{ \\builtin printf -v __hr_s %%s \"$?\"; \\builtin command -p mkdir -p -m 700 %s; "       \
 	"{ " FOR_VARIABLES "\\builtin declare -p \"$__hr_v\";; esac; done; } >|%s.variables; "     \
 	"{ \\builtin printf '\\\\builtin cd -- %%q\\n\\\\builtin unset -v OLDPWD\\n' "             \
 	"\"${PWD-/}\"; "                                                                           \
@@ -68,9 +67,10 @@
 
 /* A new shell has the variables, functions and aliases of ~/.bashrc, which the other one may have
  * removed. After the line `set -o history` bash would keep the lines that it reads from the files
- * in its history, unless HISTIGNORE says otherwise. */
+ * in its history, unless HISTIGNORE says otherwise. The umask of the other shell may have made
+ * files that nobody can read. */
 #define RESTORE                                                                                    \
-	"{ \\builtin unalias -a; "                                                                 \
+	"{ \\builtin command -p chmod -R u+r %s; \\builtin unalias -a; "                           \
 	"for __hr_v in $(\\builtin compgen -A function); do \\builtin unset -f \"$__hr_v\"; "      \
 	"done; " FOR_VARIABLES "\\builtin unset -v \"$__hr_v\";; esac; done; "                     \
 	"\\builtin . %s.variables; "                                                               \
@@ -208,53 +208,23 @@ last_command(struct hr_sandbox *s, const char *session, int64_t until, struct hr
 	return id;
 }
 
-/* Makes the directory with empty files that the shells' own umask does not affect. */
-static int
-make_place(struct hr_sandbox *s, struct hr_shells *t, struct hr_err *err)
-{
-	char digits[17];
-	HR_BUF(command, SCRIPT_MAX);
-	HR_BUF(out, SCRIPT_MAX);
-	HR_BUF(shown, SCRIPT_MAX);
-	int status;
-	size_t i;
-
-	if (hr_random_hex(digits, sizeof(digits) - 1, err) < 0)
-		return -1;
-	(void)snprintf(t->place, sizeof(t->place), PLACE "%s", digits);
-	/* a killed command may have left another one */
-	hr_buf_addf(&command, "umask 077; rm -rf " PLACE "*; mkdir %s && cd %s && touch .",
-	    t->place, t->place);
-	for (i = 0; i < t->names.n; i++)
-		hr_buf_addf(&command, " %s.variables %s.options %s.words", t->names.v[i],
-		    t->names.v[i], t->names.v[i]);
-	if (hr_buf_check(&command, err) < 0 ||
-	    hr_sandbox_run_static(s, hr_buf_str(&command), TIMEOUT_S, &status, &out, err) < 0)
-		return -1;
-	if (status == 0)
-		return 0;
-	hr_quote_text(&shown, hr_buf_str(&out), out.len);
-	return hr_err_set(err, HR_E_RUNTIME,
-	    "the state of the shells cannot be written to %s of the box: %.300s", t->place,
-	    hr_buf_str(&shown));
-}
-
 int
 hr_shells_save(struct hr_sandbox *s, struct hr_shells *t, struct hr_err *err)
 {
 	const int64_t until = limit();
-	char path[160];
+	char path[160], digits[17];
 	HR_BUF(command, SCRIPT_MAX);
 	int64_t last;
 	size_t i;
 
 	t->last = json_object_new_object();
-	if (make_place(s, t, err) < 0)
+	if (hr_random_hex(digits, sizeof(digits) - 1, err) < 0)
 		return -1;
+	(void)snprintf(t->place, sizeof(t->place), PLACE "%s", digits);
 	for (i = 0; i < t->names.n; i++) {
 		(void)snprintf(path, sizeof(path), "%s/%s", t->place, t->names.v[i]);
 		hr_buf_reset(&command);
-		hr_buf_addf(&command, SAVE, path, path, path);
+		hr_buf_addf(&command, SAVE, t->place, path, path, path);
 		if (hr_buf_check(&command, err) < 0 ||
 		    run_in(s, t->names.v[i], hr_buf_str(&command), until, err) < 0 ||
 		    (last = last_command(s, t->names.v[i], until, err)) < 0 ||
@@ -298,7 +268,7 @@ restore_one(struct hr_sandbox *b, const struct hr_shells *t, const char *session
 		err) < 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "%s/%s", t->place, session);
-	hr_buf_addf(&command, RESTORE, path, path, path);
+	hr_buf_addf(&command, RESTORE, t->place, path, path, path);
 	if (last)
 		hr_buf_addf(&command, REMOVE, t->place);
 	if (hr_buf_check(&command, err) < 0)
@@ -321,19 +291,13 @@ hr_shells_restore(struct hr_sandbox *branch, const struct hr_shells *t, struct h
 
 	for (i = 0; i < t->names.n && r == 0; i++)
 		r = restore_one(branch, t, t->names.v[i], until, i + 1 == t->names.n, err);
-	if (t->names.n == 0)
-		hr_shells_remove(branch, t);
 	return r;
 }
 
 void
-hr_shells_remove(struct hr_sandbox *s, const struct hr_shells *t)
+hr_shells_remove(struct hr_sandbox *s)
 {
-	char command[128];
 	int status;
 
-	if (t->place[0] == '\0')
-		return;
-	(void)snprintf(command, sizeof(command), "rm -rf %s", t->place);
-	(void)hr_sandbox_run_static(s, command, TIMEOUT_S, &status, NULL, NULL);
+	(void)hr_sandbox_run_static(s, "rm -rf " PLACE "*", TIMEOUT_S, &status, NULL, NULL);
 }

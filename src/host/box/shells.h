@@ -7,7 +7,7 @@
 #include "host/handle.h"
 
 struct hr_shells {
-	char place[64];           /* directory in the box; "": none was made */
+	char place[64];           /* directory in the box, which the shells make */
 	struct hr_strv names;     /* the sessions that are saved */
 	struct hr_strv busy;      /* the others, which run a command */
 	struct json_object *last; /* name to the number of the last command */
@@ -22,7 +22,7 @@ int hr_shells_save(struct hr_sandbox *s, struct hr_shells *t, struct hr_err *err
 int hr_shells_check(struct hr_sandbox *s, const struct hr_shells *t, struct hr_err *err);
 /* Makes the sessions of a branch, whose shells read the state, and removes the files. */
 int hr_shells_restore(struct hr_sandbox *branch, const struct hr_shells *t, struct hr_err *err);
-/* Removes the files from the box. */
-void hr_shells_remove(struct hr_sandbox *s, const struct hr_shells *t);
+/* Removes the files of all forks from the box. */
+void hr_shells_remove(struct hr_sandbox *s);
 
 #endif
