@@ -90,7 +90,7 @@ list(struct cli *c, const struct cli_args *a)
 	size_t i;
 
 	(void)a;
-	if (hr_box_snapshots(c->state_dir, &json, &err) < 0)
+	if (hr_box_snapshots(c->state_dir, "", &json, &err) < 0)
 		return cli_fail(&err);
 	if (hr_json_decode(json, strlen(json), &all, NULL) < 0)
 		return cli_error("the list of snapshots is not JSON");

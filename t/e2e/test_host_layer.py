@@ -284,22 +284,24 @@ def worker(command):
 
 
 def waits(h):
-    """A command waits for the lock of the store, and says so."""
+    """A command waits for the lock of its snapshot, and for no other one, and says so."""
     layer = tar([entry("workspace", tarfile.DIRTYPE, mode=0o755)])
     with open(h.path("cwd", "x.tar"), "wb") as f:
         f.write(image(layer))
     h.ok("snapshot", "import", "x.tar", "s")
-    for argv in (["import", "x.tar", "t"], ["export", "s", "t.tar"], ["export", "s", "-"]):
-        store = os.open(h.path("state", "snapshots"), os.O_RDONLY)
+    for argv in (["export", "s", "t.tar"], ["export", "s", "-"], ["rm", "s"]):
+        held = os.open(h.path("state", "snapshots", "s"), os.O_RDONLY)
         try:
-            fcntl.flock(store, fcntl.LOCK_EX)
+            fcntl.flock(held, fcntl.LOCK_EX)
+            h.ok("snapshot", "import", "x.tar", "t")
+            h.ok("snapshot", "rm", "t")
             command = h.popen("snapshot", *argv)
             equal("waiting for it" in command.stderr.readline(), True, argv)
         finally:
-            os.close(store)
+            os.close(held)
         command.communicate(timeout=PATIENCE)
         equal(command.returncode, 0, argv)
-    h.ok("snapshot", "rm", "s", "t")
+    equal(stored(h), [])
 
 
 def killed(h):

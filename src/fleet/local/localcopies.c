@@ -58,10 +58,10 @@ hr_local_copies(const struct hr_local_copies *l, const char *what, const char *i
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 	HR_PUT struct json_object *o = NULL;
 
-	if (strcmp(what, HR_COPIES_LIST) == 0)
-		return hr_box_snapshots(l->dir, ret_json, err);
 	if (hr_json_decode(args, strlen(args), &o, NULL) != 0)
 		return hr_err_set(err, HR_E_INVAL, "the arguments are damaged");
+	if (strcmp(what, HR_COPIES_LIST) == 0)
+		return hr_box_snapshots(l->dir, hr_json_text_or(o, "prefix", ""), ret_json, err);
 	if (strcmp(what, HR_COPIES_REMOVE) == 0)
 		return hr_box_snapshot_remove(&(struct hr_backend_host){.state_dir = l->dir},
 		    hr_json_text_or(o, "tag", ""), err);

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,98 +23,18 @@
 #include "base/path.h"
 #include "base/process/spawn.h"
 #include "base/text/text.h"
-#include "host/box/box_int.h"
-#include "host/common/lock.h"
+#include "host/box/store.h"
 #include "host/common/statedir.h"
 #include "host/records/record.h"
 #include "proto/json.h"
 
-#define STORE "snapshots"
 #define STORAGE "storage"
-#define RECORD "snapshot.json"
 #define LAYER "handrail-layer"
 #define PIECE (128u << 10)
-#define RECORD_MAX (1u << 16)
 #define LIST_MAX (16u << 20)
-#define UNFINISHED ".new"
-#define REMOVED ".gone"
 #define FIRST_LOCK 3 /* the launcher's descriptors of locks begin here */
-#define QUIET_MS 1000
-#define PATIENCE_MS (5 * 60 * 1000)
 #define SAID_MAX 4096
-#define REMOVALS 5       /* tries to remove a tree */
-#define NUMBER_MAX 10000 /* snapshots of a sandbox whose names the store chooses */
-
-/* An open store: its directory is locked until it is closed. */
-struct store {
-	char *path;
-	int locks[HR_BOX_LOCKS]; /* the store's, and that of the box that is copied; -1: none */
-};
-
-static void
-store_close(struct store *s)
-{
-	hr_fd_close(&s->locks[1]);
-	hr_fd_close(&s->locks[0]);
-	free(s->path);
-}
-
-/* Waits for flock()'s lock `how` of a directory, and reports a wait. */
-static int
-wait_for(const struct hr_backend_host *h, int fd, int how, const char *path, struct hr_err *err)
-{
-	int sys = hr_lock_in_time(fd, how, QUIET_MS);
-
-	if (sys == EWOULDBLOCK && h->log != NULL)
-		h->log(h->arg, "Another command copies or removes these files: waiting for it.");
-	if (sys == EWOULDBLOCK)
-		sys = hr_lock_in_time(fd, how, PATIENCE_MS - QUIET_MS);
-	return sys == 0             ? 0
-	       : sys != EWOULDBLOCK ? hr_err_sys(err, sys, "lock %s", path)
-				    : hr_err_set(err, HR_E_BUSY,
-					  "another command has held the lock of %s for %d seconds: "
-					  "wait until it ends, or end it",
-					  path, PATIENCE_MS / 1000);
-}
-
-int
-hr_box_hold(const struct hr_box *b, int *ret_fd, struct hr_err *err)
-{
-	struct stat held, named;
-
-	*ret_fd = -1;
-	if (b->side.dir == NULL)
-		return 0;
-	do {
-		hr_fd_close(ret_fd);
-		*ret_fd = open(b->side.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (*ret_fd < 0)
-			return errno == ENOENT ? 0 : hr_err_sys(err, errno, "open %s", b->side.dir);
-		if (wait_for(b->h, *ret_fd, LOCK_EX, b->side.dir, err) < 0)
-			return -1;
-		/* the directory may have been removed and made again meanwhile */
-	} while (fstat(*ret_fd, &held) != 0 || stat(b->side.dir, &named) != 0 ||
-		 held.st_ino != named.st_ino || held.st_dev != named.st_dev);
-	return 0;
-}
-
-static int
-no_snapshot(const char *tag, struct hr_err *err)
-{
-	return hr_err_set(err, HR_E_NOTFOUND,
-	    "there is no snapshot \"%s\"; \"handrail snapshot ls\" lists them", tag);
-}
-
-static int
-check_tag(const char *tag, struct hr_err *err)
-{
-	return hr_sid_valid(tag) && *tag != '.' ? 0
-						: hr_err_set(err, HR_E_INVAL,
-						      "invalid name of a snapshot, \"%.200s\": use "
-						      "letters, digits, '_', '.' and "
-						      "'-', and no dot as the first character",
-						      tag);
-}
+#define REMOVALS 5 /* tries to remove a tree */
 
 /* Runs the program of boxes with these arguments. It keeps the locks, so that they hold until the
  * files are at rest. `thaws`: it has frozen a box. `data`: its input or output; NULL: the output is
@@ -187,62 +106,6 @@ hr_box_remove_tree(const int locks[HR_BOX_LOCKS], const char *path, struct hr_er
 	return r;
 }
 
-static int
-remove_leftovers(const struct store *s, struct hr_err *err)
-{
-	HR_CLOSEDIR DIR *d = opendir(s->path);
-	const struct dirent *e;
-	int r = 0;
-
-	while (r == 0 && d != NULL && (e = hr_dir_next(d)) != NULL)
-		if (e->d_name[0] == '.') {
-			HR_FREE char *path = hr_path_join(s->path, e->d_name);
-
-			r = path != NULL ? hr_box_remove_tree(s->locks, path, err)
-					 : hr_err_nomem(err);
-		}
-	return r;
-}
-
-/* Opens the store, whose path has no links then, and waits for its lock. With `change` it is made
- * where it is missing, and leftovers of a killed command are removed. */
-static int
-store_open(struct store *s, const struct hr_backend_host *h, bool change, struct hr_err *err)
-{
-	HR_FREE char *path = h->state_dir != NULL ? hr_path_join(h->state_dir, STORE) : NULL;
-
-	if (path == NULL)
-		return h->state_dir != NULL
-			   ? hr_err_nomem(err)
-			   : hr_err_set(err, HR_E_UNSUPPORTED, "snapshots need a state directory");
-	if (hr_state_directory(h->state_dir, change, err) < 0)
-		return -1;
-	if (change && mkdir(path, 0700) != 0 && errno != EEXIST)
-		return hr_err_sys(err, errno, "create %s", path);
-	s->path = realpath(path, NULL);
-	s->locks[0] = s->path != NULL ? open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	if (s->locks[0] < 0)
-		return hr_err_sys(err, errno, "open %s", path);
-	if (wait_for(h, s->locks[0], change ? LOCK_EX : LOCK_SH, path, err) < 0)
-		return -1;
-	return change ? remove_leftovers(s, err) : 0;
-}
-
-/* Reads the record of a snapshot. Returns NULL if there is none. */
-static struct json_object *
-read_record(const struct store *s, const char *tag)
-{
-	HR_FREE char *dir = hr_path_join(s->path, tag);
-	HR_FREE char *path = dir != NULL ? hr_path_join(dir, RECORD) : NULL;
-	struct json_object *o = NULL;
-	HR_BUF(text, RECORD_MAX);
-
-	if (path == NULL || hr_path_read(path, &text, NULL) < 0 ||
-	    hr_json_decode(hr_buf_str(&text), text.len, &o, NULL) < 0)
-		return NULL;
-	return o;
-}
-
 /* ---- copies ---- */
 
 /* Copies a storage without the server's journal. The box has the journal in its root, or in the
@@ -260,27 +123,6 @@ hr_box_copy(const int locks[HR_BOX_LOCKS], const char *from, const char *to, con
 
 /* ---- making ---- */
 
-/* Sets *ret to the name of the new snapshot. */
-static int
-choose_tag(const struct store *s, const char *sid, const char *tag, char **ret, struct hr_err *err)
-{
-	struct stat st;
-	int n;
-
-	if (tag != NULL && fstatat(s->locks[0], tag, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return hr_err_set(err, HR_E_INVAL,
-		    "there is a snapshot \"%s\" already: \"handrail snapshot rm %s\" removes it",
-		    tag, tag);
-	if (tag != NULL)
-		return hr_text_set(ret, tag, err);
-	for (n = 1; n < NUMBER_MAX; n++)
-		if (hr_text_setf(ret, err, "%s-%d", sid, n) < 0)
-			return -1;
-		else if (fstatat(s->locks[0], *ret, &st, AT_SYMLINK_NOFOLLOW) != 0)
-			return check_tag(*ret, err);
-	return hr_err_set(err, HR_E_TOOLARGE, "the sandbox has %d snapshots: give a name", n - 1);
-}
-
 /* Composes the record of a snapshot; `said` is the launcher's line. */
 static int
 compose(const struct hr_box *b, const char *tag, bool still, const char *said, char **ret,
@@ -296,67 +138,70 @@ compose(const struct hr_box *b, const char *tag, bool still, const char *said, c
 	if (hr_json_set(o, "created", json_object_new_int64(time(NULL)), err) < 0 ||
 	    hr_json_set(o, "still", json_object_new_boolean(still), err) < 0)
 		return -1;
-	json_object_object_foreach(size, key, value)
-	{
-		if (hr_json_set(o, key, json_object_get(value), err) < 0)
-			return -1;
-	}
-	*ret = hr_json_string(o, RECORD_MAX, err);
+	*ret = hr_json_string(o, HR_BOX_RECORD_MAX, err);
 	return *ret != NULL ? 0 : -1;
 }
 
 static int
-make(const struct store *s, struct hr_box *b, const char *tag, char **ret_json, struct hr_err *err)
+make(const struct hr_box_store *s, struct hr_box *b, const char *tag, char **ret_json,
+    struct hr_err *err)
 {
 	const bool paused = hr_box_is_frozen(b);
 	const char *group = paused ? NULL : hr_box_freezer(b);
-	HR_FREE char *dir = hr_path_join(s->path, UNFINISHED);
-	HR_FREE char *to = dir != NULL ? hr_path_join(dir, STORAGE) : NULL;
-	HR_FREE char *record = dir != NULL ? hr_path_join(dir, RECORD) : NULL;
+	HR_FREE char *to = hr_path_join(s->at, STORAGE);
 	HR_FREE char *storage = hr_sidecar_path(&b->side, STORAGE);
 	HR_FREE char *from = storage != NULL ? realpath(storage, NULL) : NULL;
+	HR_FREE char *name = NULL;
 	HR_BUF(said, SAID_MAX);
 	int r;
 
-	if (to == NULL || record == NULL || storage == NULL)
+	if (to == NULL || storage == NULL)
 		return hr_err_nomem(err);
 	if (from == NULL)
 		return hr_err_sys(err, errno, "%s", storage);
-	if (mkdir(dir, 0700) != 0)
-		return hr_err_sys(err, errno, "create %s", dir);
+	if (mkdir(to, 0700) != 0)
+		return hr_err_sys(err, errno, "create %s", to);
 	r = hr_box_copy(s->locks, from, to, group, &said, err);
 	/* the launcher may have been killed */
 	if (r < 0 && group != NULL)
 		(void)hr_box_freeze(b, false, NULL);
-	if (r < 0)
-		return -1;
-	if (compose(b, tag, paused || group != NULL, hr_buf_str(&said), ret_json, err) < 0 ||
-	    hr_path_write(record, *ret_json, strlen(*ret_json), 0600, err) < 0)
-		return -1;
-	return hr_path_rename_free(s->locks[0], UNFINISHED, s->locks[0], tag) == 0
-		   ? 0
-		   : hr_err_sys(err, errno, "name the snapshot %s", tag);
+	while (r == 0) {
+		free(*ret_json);
+		*ret_json = NULL;
+		if (hr_box_store_choose(s, b->h->sid, tag, &name, err) < 0 ||
+		    compose(b, name, paused || group != NULL, hr_buf_str(&said), ret_json, err) < 0)
+			return -1;
+		r = hr_box_store_finish(s, name, *ret_json, err);
+	}
+	return r < 0 ? -1 : 0;
+}
+
+/* Removes the unfinished snapshot; always returns -1. */
+static int
+undo(const struct hr_box_store *s, char **ret_json)
+{
+	free(*ret_json);
+	*ret_json = NULL;
+	(void)hr_box_remove_tree(s->locks, s->at, NULL);
+	return -1;
 }
 
 int
 hr_box_snapshot(void *self, const char *tag, char **ret_json, struct hr_err *err)
 {
-	HR_CLEAN(store_close) struct store s = {.locks = {-1, -1}};
+	HR_CLEAN(hr_box_store_close) struct hr_box_store s = HR_BOX_STORE_CLOSED;
 	struct hr_box *b = self;
 	HR_FREE char *name = NULL;
 	int r;
 
 	*ret_json = NULL;
-	if ((tag != NULL && check_tag(tag, err) < 0) || store_open(&s, b->h, true, err) < 0 ||
-	    choose_tag(&s, b->h->sid, tag, &name, err) < 0 || hr_box_hold(b, &s.locks[1], err) < 0)
+	if ((tag != NULL && hr_box_check_tag(tag, err) < 0) ||
+	    hr_box_store_open(&s, b->h, err) < 0 ||
+	    hr_box_store_choose(&s, b->h->sid, tag, &name, err) < 0 ||
+	    hr_box_hold(b, &s.locks[1], err) < 0 || hr_box_store_begin(&s, b->h, err) < 0)
 		return -1;
-	r = make(&s, b, name, ret_json, err);
-	if (r < 0) {
-		free(*ret_json);
-		*ret_json = NULL;
-		(void)remove_leftovers(&s, NULL);
-	}
-	return r;
+	r = make(&s, b, tag, ret_json, err);
+	return r == 0 ? 0 : undo(&s, ret_json);
 }
 
 /* ---- use ---- */
@@ -371,20 +216,20 @@ fits(struct json_object *record, const char *root)
 }
 
 static int
-fill(const struct store *s, const struct hr_box *b, const char *tag, const char *storage,
+fill(const struct hr_box_store *s, const struct hr_box *b, const char *tag, const char *storage,
     struct hr_err *err)
 {
 	HR_FREE char *snapshot = hr_path_join(s->path, tag);
 	HR_FREE char *from = snapshot != NULL ? hr_path_join(snapshot, STORAGE) : NULL;
 	HR_FREE char *dir = realpath(b->side.dir, NULL);
 	HR_FREE char *part = dir != NULL ? hr_path_join(dir, STORAGE ".new") : NULL;
-	HR_PUT struct json_object *o = read_record(s, tag);
+	HR_PUT struct json_object *o = hr_box_store_read(s->path, tag);
 	HR_BUF(said, SAID_MAX);
 
 	if (from == NULL || part == NULL)
 		return hr_err_nomem(err);
 	if (o == NULL)
-		return no_snapshot(tag, err);
+		return hr_box_no_snapshot(tag, err);
 	if (!fits(o, hr_config_text(b->h->config, "box.root")))
 		return hr_err_set(err, HR_E_INVAL,
 		    "the snapshot \"%s\" is of a box with %s%s: set box.root to the same", tag,
@@ -404,23 +249,21 @@ int
 hr_box_fill(struct hr_box *b, struct hr_err *err)
 {
 	const char *tag = hr_config_text(b->h->config, "box.from");
-	HR_CLEAN(store_close) struct store s = {.locks = {-1, -1}};
+	HR_CLEAN(hr_box_store_close) struct hr_box_store s = HR_BOX_STORE_CLOSED;
 	HR_FREE char *storage = hr_sidecar_path(&b->side, STORAGE);
 
 	if (tag == NULL)
 		return 0;
 	if (storage == NULL)
 		return hr_err_nomem(err);
-	if (check_tag(tag, err) < 0)
+	if (hr_box_check_tag(tag, err) < 0)
 		return -1;
 	if (access(storage, F_OK) == 0) {
 		b->h->log(b->h->arg, "The sandbox has files of its own: box.from has no effect.");
 		return 0;
 	}
-	if (store_open(&s, b->h, false, err) < 0)
-		return s.path == NULL && err != NULL && err->sys == ENOENT ? no_snapshot(tag, err)
-									   : -1;
-	return fill(&s, b, tag, storage, err);
+	return hr_box_store_hold(&s, b->h, tag, false, err) < 0 ? -1
+								: fill(&s, b, tag, storage, err);
 }
 
 static int
@@ -430,12 +273,11 @@ by_name(const void *a, const void *b)
 }
 
 int
-hr_box_snapshots(const char *state_dir, char **ret_json, struct hr_err *err)
+hr_box_snapshots(const char *state_dir, const char *prefix, char **ret_json, struct hr_err *err)
 {
-	HR_FREE char *path = hr_path_join(state_dir, STORE);
+	HR_FREE char *path = hr_path_join(state_dir, HR_BOX_STORE);
 	HR_CLEAN(hr_strv_done) struct hr_strv names = {0};
 	HR_PUT struct json_object *list = json_object_new_array();
-	const struct store s = {.path = path, .locks = {-1, -1}};
 	HR_CLOSEDIR DIR *d = NULL;
 	const struct dirent *e;
 	size_t i;
@@ -444,7 +286,7 @@ hr_box_snapshots(const char *state_dir, char **ret_json, struct hr_err *err)
 		return hr_err_nomem(err);
 	d = opendir(path);
 	while (d != NULL && (e = hr_dir_next(d)) != NULL)
-		if (e->d_name[0] != '.')
+		if (e->d_name[0] != '.' && strncmp(e->d_name, prefix, strlen(prefix)) == 0)
 			hr_strv_add(&names, e->d_name);
 	if (errno != 0 && errno != ENOENT)
 		return hr_err_sys(err, errno, "read %s", path);
@@ -453,7 +295,7 @@ hr_box_snapshots(const char *state_dir, char **ret_json, struct hr_err *err)
 	if (names.n > 0)
 		qsort(names.v, names.n, sizeof(*names.v), by_name);
 	for (i = 0; i < names.n; i++) {
-		struct json_object *o = read_record(&s, names.v[i]);
+		struct json_object *o = hr_box_store_read(path, names.v[i]);
 
 		/* another command may remove it now */
 		if (o != NULL && hr_json_append(list, o, err) < 0)
@@ -468,50 +310,42 @@ hr_box_snapshots(const char *state_dir, char **ret_json, struct hr_err *err)
 int
 hr_box_snapshot_export(const struct hr_backend_host *h, const char *tag, int fd, struct hr_err *err)
 {
-	HR_CLEAN(store_close) struct store s = {.locks = {-1, -1}};
+	HR_CLEAN(hr_box_store_close) struct hr_box_store s = HR_BOX_STORE_CLOSED;
 	HR_PUT struct json_object *o = NULL;
 	HR_FREE char *path = NULL;
 	HR_BUF(said, SAID_MAX);
 
-	if (check_tag(tag, err) < 0)
+	if (hr_box_store_hold(&s, h, tag, false, err) < 0)
 		return -1;
-	if (store_open(&s, h, false, err) < 0)
-		return s.path == NULL && err != NULL && err->sys == ENOENT ? no_snapshot(tag, err)
-									   : -1;
 	path = hr_path_join(s.path, tag);
 	if (path == NULL)
 		return hr_err_nomem(err);
-	o = read_record(&s, tag);
+	o = hr_box_store_read(s.path, tag);
 	if (o == NULL)
-		return no_snapshot(tag, err);
+		return hr_box_no_snapshot(tag, err);
 	return run_program(s.locks, (const char *const[]){LAYER, "--export", path, NULL}, false,
 	    &(const struct hr_spawn_fd){fd, 1}, &said, err);
 }
 
 /* Makes the unfinished snapshot from the file, and names it. */
 static int
-take(const struct store *s, const char *tag, int fd, char **ret_json, struct hr_err *err)
+take(const struct hr_box_store *s, const char *tag, int fd, char **ret_json, struct hr_err *err)
 {
-	HR_FREE char *dir = hr_path_join(s->path, UNFINISHED);
-	HR_FREE char *record = dir != NULL ? hr_path_join(dir, RECORD) : NULL;
 	HR_PUT struct json_object *o = NULL;
-	HR_BUF(said, RECORD_MAX);
+	HR_FREE char *name = NULL;
+	HR_BUF(said, HR_BOX_RECORD_MAX);
+	int r;
 
-	if (record == NULL)
-		return hr_err_nomem(err);
-	if (mkdir(dir, 0700) != 0)
-		return hr_err_sys(err, errno, "create %s", dir);
-	if (run_program(s->locks, (const char *const[]){LAYER, "--import", dir, tag, NULL}, false,
+	if (run_program(s->locks, (const char *const[]){LAYER, "--import", s->at, tag, NULL}, false,
 		&(const struct hr_spawn_fd){fd, 0}, &said, err) < 0)
 		return -1;
 	if (hr_json_decode(hr_buf_str(&said), said.len, &o, NULL) < 0)
 		return hr_err_set(err, HR_E_RUNTIME, LAYER " did not report its work");
-	*ret_json = hr_json_string(o, RECORD_MAX, err);
-	if (*ret_json == NULL || hr_path_write(record, *ret_json, strlen(*ret_json), 0600, err) < 0)
+	*ret_json = hr_json_string(o, HR_BOX_RECORD_MAX, err);
+	if (*ret_json == NULL)
 		return -1;
-	return hr_path_rename_free(s->locks[0], UNFINISHED, s->locks[0], tag) == 0
-		   ? 0
-		   : hr_err_sys(err, errno, "name the snapshot %s", tag);
+	r = hr_box_store_finish(s, tag, *ret_json, err);
+	return r > 0 ? 0 : r < 0 ? -1 : hr_box_store_choose(s, "", tag, &name, err);
 }
 
 /* Copies a stream to a file without a name. Otherwise the store would stay locked until the stream
@@ -545,35 +379,27 @@ int
 hr_box_snapshot_import(
     const struct hr_backend_host *h, const char *tag, int fd, char **ret_json, struct hr_err *err)
 {
-	HR_CLEAN(store_close) struct store s = {.locks = {-1, -1}};
+	HR_CLEAN(hr_box_store_close) struct hr_box_store s = HR_BOX_STORE_CLOSED;
 	HR_FREE char *name = NULL;
 	HR_CLOSE int copy = -1;
 	struct stat st;
 
 	*ret_json = NULL;
-	if (check_tag(tag, err) < 0)
+	if (hr_box_check_tag(tag, err) < 0)
 		return -1;
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
 		fd = copy = spool(h->state_dir, fd, err);
-	if (fd < 0 || store_open(&s, h, true, err) < 0 || choose_tag(&s, "", tag, &name, err) < 0)
+	if (fd < 0 || hr_box_store_open(&s, h, err) < 0 ||
+	    hr_box_store_choose(&s, "", tag, &name, err) < 0 || hr_box_store_begin(&s, h, err) < 0)
 		return -1;
-	if (take(&s, tag, fd, ret_json, err) == 0)
-		return 0;
-	free(*ret_json);
-	*ret_json = NULL;
-	(void)remove_leftovers(&s, NULL);
-	return -1;
+	return take(&s, tag, fd, ret_json, err) == 0 ? 0 : undo(&s, ret_json);
 }
 
 int
 hr_box_snapshot_remove(const struct hr_backend_host *h, const char *tag, struct hr_err *err)
 {
-	HR_CLEAN(store_close) struct store s = {.locks = {-1, -1}};
+	HR_CLEAN(hr_box_store_close) struct hr_box_store s = HR_BOX_STORE_CLOSED;
 
-	if (check_tag(tag, err) < 0 || store_open(&s, h, true, err) < 0)
-		return -1;
-	if (hr_path_rename_free(s.locks[0], tag, s.locks[0], REMOVED) != 0)
-		return errno == ENOENT ? no_snapshot(tag, err)
-				       : hr_err_sys(err, errno, "remove the snapshot %s", tag);
-	return remove_leftovers(&s, err);
+	return hr_box_store_hold(&s, h, tag, true, err) < 0 ? -1
+							    : hr_box_store_remove(&s, tag, err);
 }

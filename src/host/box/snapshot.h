@@ -1,16 +1,14 @@
-/* hr_box_snapshots: the snapshots of boxes below the state directory. Each one is the directory
- * "snapshots/TAG" with the copy "storage" and the record "snapshot.json". A lock of "snapshots"
- * makes changes one after another; entries that begin with a dot are unfinished or removed ones of
- * a killed command, which the next change removes. */
+/* hr_box_snapshots: the snapshots of boxes below the state directory (store.h). */
 #ifndef HR_HOST_BOX_SNAPSHOT_H
 #define HR_HOST_BOX_SNAPSHOT_H
 
 #include "base/err.h"
 #include "host/handrail-backend.h"
 
-/* Lists the records as a JSON array, in the order of their names; the caller frees. Returns 0, or
- * -1 with *err set. */
-int hr_box_snapshots(const char *state_dir, char **ret_json, struct hr_err *err);
+/* Lists the records of the snapshots whose tags begin with `prefix` as a JSON array, in the order of
+ * their tags; the caller frees. Returns 0, or -1 with *err set. */
+int hr_box_snapshots(
+    const char *state_dir, const char *prefix, char **ret_json, struct hr_err *err);
 
 /* Removes a snapshot below h->state_dir, and reports a wait by h->log(). Boxes that were started
  * from it have their own copies. Returns 0, or -1 with *err set, HR_E_NOTFOUND if there is none. */
