@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "base/text/text.h"
 #include "fleet/fleet_int.h"
 #include "fleet/request.h"
 #include "proto/json.h"
@@ -293,15 +294,24 @@ parsed(const char *text)
 }
 
 int
-hr_fleet_snapshots(struct hr_fleet *f, int64_t key, struct json_object **ret, struct hr_err *err)
+hr_fleet_snapshots(struct hr_fleet *f, int64_t key, const char *prefix, struct json_object **ret,
+    struct hr_err *err)
 {
+	HR_PUT struct json_object *args = NULL;
+	HR_FREE char *begins = NULL;
+	HR_FREE char *json = NULL;
 	HR_FREE char *text = NULL;
 	HR_PUT struct json_object *all = NULL;
 	struct json_object *list, *o;
 	size_t i;
 
 	*ret = NULL;
-	if (f->engine->copies(f->engine_self, HR_COPIES_LIST, "", "{}", &text, err) != 0)
+	if (hr_text_setf(&begins, err, "%" PRId64 ".%s", key, prefix) != 0)
+		return -1;
+	args = hr_json_texts(err, "prefix", begins, NULL);
+	json = args != NULL ? hr_json_string(args, REQUEST_MAX, err) : NULL;
+	if (json == NULL ||
+	    f->engine->copies(f->engine_self, HR_COPIES_LIST, "", json, &text, err) != 0)
 		return -1;
 	all = parsed(text);
 	list = json_object_new_array();
@@ -332,7 +342,7 @@ hr_fleet_has_snapshot(struct hr_fleet *f, int64_t key, const char *name, struct 
 {
 	HR_PUT struct json_object *list = NULL;
 
-	return hr_fleet_snapshots(f, key, &list, err) == 0 ? lists(list, name) : -1;
+	return hr_fleet_snapshots(f, key, name, &list, err) == 0 ? lists(list, name) : -1;
 }
 
 /* Makes the arguments of a call for a snapshot. `name` NULL: a new one. */
@@ -349,13 +359,18 @@ arguments(int64_t key, const char *name, struct json_object **ret, struct hr_err
 	return *ret != NULL ? HR_FLEET_OK : HR_FLEET_BROKEN;
 }
 
+/* Checks what the key has before a new snapshot. *ret_bytes is their size. */
 static enum hr_fleet_result
-check_others(struct hr_fleet *f, int64_t key, const char *name, struct hr_err *err)
+check_others(
+    struct hr_fleet *f, int64_t key, const char *name, int64_t *ret_bytes, struct hr_err *err)
 {
 	HR_PUT struct json_object *list = NULL;
+	size_t i;
 
-	if (hr_fleet_snapshots(f, key, &list, err) != 0)
+	if (hr_fleet_snapshots(f, key, "", &list, err) != 0)
 		return HR_FLEET_BROKEN;
+	for (*ret_bytes = i = 0; i < hr_json_count(list); i++)
+		*ret_bytes += hr_json_int_at(hr_json_entry(list, i), "bytes");
 	if (name != NULL && lists(list, name)) {
 		(void)hr_err_set(err, HR_E_INVAL,
 		    "there is a snapshot \"%s\" already: remove it, or choose another name", name);
@@ -368,34 +383,77 @@ check_others(struct hr_fleet *f, int64_t key, const char *name, struct hr_err *e
 	return HR_FLEET_DECLINED;
 }
 
-enum hr_fleet_result
-hr_fleet_snapshot(struct hr_fleet *f, const struct hr_fleet_key *k, const char *id,
-    const char *name, struct hr_fleet_row *row, struct json_object **ret, struct hr_err *err)
+/* Makes the snapshot, unless it and the key's others have more bytes than they may. */
+static enum hr_fleet_result
+make(struct hr_fleet *f, const char *id, struct json_object *args, int64_t bytes, char **ret_json,
+    struct hr_err *err)
+{
+	const int64_t most = f->set.snapshots_mb * (1 << 20);
+	HR_PUT struct json_object *record = NULL;
+	HR_FREE char *nothing = NULL;
+	enum hr_fleet_result r = call(f, HR_COPIES_MAKE, id, args, ret_json, err);
+	struct hr_err why = {0};
+
+	if (r != HR_FLEET_OK || most == 0)
+		return r;
+	record = parsed(*ret_json);
+	bytes += hr_json_int_at(record, "bytes");
+	if (bytes <= most)
+		return r;
+	/* the size is known after the copy */
+	if (call(f, HR_COPIES_REMOVE, "", args, &nothing, &why) != HR_FLEET_OK)
+		hr_log(HR_LOG_ERROR, "a snapshot that is too large stays: %s", why.msg);
+	(void)hr_err_set(err, HR_E_TOOLARGE,
+	    "the snapshots of this key would have %" PRId64 " MB, more than the %" PRId64
+	    " MB that they may have: remove some",
+	    bytes >> 20, f->set.snapshots_mb);
+	return HR_FLEET_DECLINED;
+}
+
+/* Makes the snapshot in the turn of the key. */
+static enum hr_fleet_result
+snapshot(struct hr_fleet *f, int64_t key, const char *id, const char *name,
+    struct hr_fleet_row *row, struct json_object **ret, struct hr_err *err)
 {
 	HR_PUT struct json_object *args = NULL;
 	HR_PUT struct json_object *record = NULL;
 	HR_FREE char *text = NULL;
 	struct entered e = {.turn = NULL};
-	enum hr_fleet_result r;
+	int64_t bytes = 0;
+	enum hr_fleet_result r = arguments(key, name, &args, err);
 
-	*ret = NULL;
-	memset(row, 0, sizeof(*row));
-	r = arguments(k->id, name, &args, err);
 	if (r == HR_FLEET_OK)
-		r = check_others(f, k->id, name, err);
+		r = check_others(f, key, name, &bytes, err);
 	if (r != HR_FLEET_OK)
 		return r;
 	(void)pthread_mutex_lock(&f->lock);
-	r = enter(f, k->id, id, true, row, &e, err);
+	r = enter(f, key, id, true, row, &e, err);
 	if (r == HR_FLEET_OK)
-		r = call(f, HR_COPIES_MAKE, row->id, args, &text, err);
+		r = make(f, row->id, args, bytes, &text, err);
 	leave(f, &e);
 	(void)pthread_mutex_unlock(&f->lock);
 	if (r != HR_FLEET_OK)
 		return r;
 	record = parsed(text);
-	*ret = entry_of(record, k->id);
+	*ret = entry_of(record, key);
 	return *ret != NULL ? HR_FLEET_OK : HR_FLEET_BROKEN;
+}
+
+enum hr_fleet_result
+hr_fleet_snapshot(struct hr_fleet *f, const struct hr_fleet_key *k, const char *id,
+    const char *name, struct hr_fleet_row *row, struct json_object **ret, struct hr_err *err)
+{
+	struct hr_fleet_place turn;
+	enum hr_fleet_result r;
+
+	*ret = NULL;
+	memset(row, 0, sizeof(*row));
+	/* the key's long answers have turns of their own */
+	if (!hr_fleet_turn_take(f, &turn, -k->id))
+		return HR_FLEET_LATE;
+	r = snapshot(f, k->id, id, name, row, ret, err);
+	hr_fleet_turn_give(f, &turn);
+	return r;
 }
 
 enum hr_fleet_result

@@ -28,14 +28,15 @@ hr_fleet_fork(struct hr_fleet *f, const struct hr_fleet_key *k, const struct hr_
 
 /* Writes the tag of a snapshot. Returns -1 with *err set if the name is not valid. */
 int hr_fleet_tag(int64_t key, const char *name, char ret[HR_FLEET_TAG], struct hr_err *err);
-/* Copies the files of a sandbox of the key. The caller puts *ret, an entry of the list. */
+/* Copies the files of a sandbox of the key. Those of one key are made one after another, so that
+ * the limits hold. The caller puts *ret, an entry of the list. */
 enum hr_fleet_result
 hr_fleet_snapshot(struct hr_fleet *f, const struct hr_fleet_key *k, const char *id,
     const char *name, struct hr_fleet_row *row, struct json_object **ret, struct hr_err *err);
-/* Lists the snapshots of the key: [{"name", "runtime_id", "created", "files", "bytes", "still"}].
- * The caller puts *ret. */
-int
-hr_fleet_snapshots(struct hr_fleet *f, int64_t key, struct json_object **ret, struct hr_err *err);
+/* Lists the snapshots of the key whose names begin with `prefix`: [{"name", "runtime_id",
+ * "created", "files", "bytes", "still"}]. The caller puts *ret. */
+int hr_fleet_snapshots(struct hr_fleet *f, int64_t key, const char *prefix,
+    struct json_object **ret, struct hr_err *err);
 /* Returns 1 if the key has a snapshot of that name, 0, or -1 with *err set. */
 int hr_fleet_has_snapshot(struct hr_fleet *f, int64_t key, const char *name, struct hr_err *err);
 /* Removes a snapshot; sandboxes that were started from it stay. HR_FLEET_INVALID: there is none. */

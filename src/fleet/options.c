@@ -62,6 +62,8 @@ static const struct row {
 	"SECONDS     idle time until a pause [never]"},
     {"idle-stop", NUMBER, AT(set.idle_stop_s), 0, 1 << 30,
 	"SECONDS     paused time until the end [never]"},
+    {"snapshots-mb", NUMBER, AT(set.snapshots_mb), 0, 1 << 24,
+	"N           of all snapshots of one key; 0: no limit [10240]"},
     {"keep-ended", NUMBER, AT(set.keep_ended_s), 0, 1 << 30,
 	"SECONDS     list ended sandboxes for this time; 0: for ever [2592000]"},
     {"wake-without-key", SWITCH, AT(api.wakes), 0, 0,

@@ -217,8 +217,47 @@ def snapshots(uid):
         equal(os.listdir(f.path("fleet", "sandboxes", "snapshots")), [])
 
 
+def others(uid):
+    """A copy for one key holds up no other one: its list, snapshots, removals and starts."""
+    with Copies(uid) as f:
+        one, other = f.make_key("one"), f.make_key("other")
+        o, p = f.up("s", one), f.up("s", other)
+        f.run(o, "for i in {1..300}; do echo $i >/workspace/$i; done")
+        equal(f.call("POST", SNAPSHOTS, {"runtime_id": p["runtime_id"], "name": "a"}, key=other)[0], 200)
+        got = []
+
+        def ask():
+            got.append(f.call("POST", SNAPSHOTS, {"runtime_id": o["runtime_id"], "name": "long"}, key=one)[0])
+
+        t = threading.Thread(target=ask)
+        t.start()
+        pid = f.until(lambda: copier(f.process), lambda pid: pid)
+        os.kill(pid, signal.SIGSTOP)
+        equal(f.call("POST", SNAPSHOTS, {"runtime_id": p["runtime_id"], "name": "b"}, key=other)[0], 200)
+        equal((names(f, other), names(f, one)), (["a", "b"], []))
+        status, q = f.call("POST", "/start?wait=ready", {"session_id": "q", "from": "a"}, key=other)
+        equal((status, q.get("status")), (200, "running"), q)
+        equal(f.call("POST", SNAPSHOTS + "/remove", {"name": "a"}, key=other), (200, {}))
+        equal((t.is_alive(), len(os.listdir(f.path("fleet", "sandboxes", "snapshots")))), (True, 2))
+        os.kill(pid, signal.SIGCONT)
+        t.join()
+        equal((got, names(f, one), names(f, other)), ([200], ["long"], ["b"]))
+
+
+def at_once(f, o, n):
+    """How many of n snapshots that are asked for at the same time are made, and the other answers."""
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(f.call("POST", SNAPSHOTS, {"runtime_id": o["runtime_id"]})))
+               for _ in range(n)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return [status for status, _ in answers].count(200), [a for a in answers if a[0] != 200]
+
+
 def many(uid):
-    """A key has at most 100 snapshots."""
+    """A key has at most 100 snapshots, also if some are asked for at the same time."""
     with Copies(uid) as f:
         o = f.up("s")
         record = f.call("POST", SNAPSHOTS, {"runtime_id": o["runtime_id"], "name": "n"})[1]
@@ -226,15 +265,34 @@ def many(uid):
         top = f.path("fleet", "sandboxes", "snapshots")
         with open(os.path.join(top, "%d.n" % number, "snapshot.json")) as file:
             text = file.read()
-        for i in range(99):
+        for i in range(97):
             f.directory("fleet", "sandboxes", "snapshots", "%d.n%d" % (number, i))
             f.file(text.replace('"%d.n"' % number, '"%d.n%d"' % (number, i)), top, "%d.n%d" % (number, i),
                    "snapshot.json")
-        equal((record["name"], len(names(f))), ("n", 100))
-        status, answer = f.call("POST", SNAPSHOTS, {"runtime_id": o["runtime_id"]})
-        equal((status, "this key has 100 snapshots" in answer["detail"]), (409, True), answer)
+        equal((record["name"], len(names(f))), ("n", 98))
+        made, refusals = at_once(f, o, 6)
+        equal((made, len(names(f))), (2, 100), refusals)
+        for status, answer in refusals:
+            equal((status, "this key has 100 snapshots" in answer["detail"]), (409, True), answer)
         for name in names(f):
             equal(f.call("POST", SNAPSHOTS + "/remove", {"name": name})[0], 200)
+
+
+def bounded(uid):
+    """The snapshots of a key have the megabytes of --snapshots-mb together."""
+    with Copies(uid, "--snapshots-mb", "2") as f:
+        other = f.make_key("other")
+        o = f.up("s")
+        f.run(o, "head -c 900000 /dev/urandom >/workspace/file")
+        made, refusals = at_once(f, o, 4)
+        equal((made, len(names(f)), [status for status, _ in refusals]), (2, 2, [409, 409]), refusals)
+        for _, answer in refusals:
+            equal("more than the 2 MB" in answer["detail"], True, answer)
+        equal(len(os.listdir(f.path("fleet", "sandboxes", "snapshots"))), 2)
+        p = f.up("s", other)
+        equal(f.call("POST", SNAPSHOTS, {"runtime_id": p["runtime_id"], "name": "n"}, key=other)[0], 200)
+        f.call("POST", SNAPSHOTS + "/remove", {"name": names(f)[0]})
+        equal(at_once(f, o, 1), (1, []))
 
 
 def elsewhere(uid):
@@ -256,4 +314,4 @@ def elsewhere(uid):
 
 
 if __name__ == "__main__":
-    sys.exit(run([branches, at_work, quotas, killed, snapshots, many, elsewhere], made=contextlib.nullcontext))
+    sys.exit(run([branches, at_work, quotas, killed, snapshots, others, many, bounded, elsewhere], made=contextlib.nullcontext))

@@ -170,7 +170,7 @@ hr_fleet_call_snapshots(struct hr_fleet_call *c)
 
 	if (!can(c))
 		return;
-	if (hr_fleet_snapshots(c->api->fleet, c->key.id, &list, &err) != 0) {
+	if (hr_fleet_snapshots(c->api->fleet, c->key.id, "", &list, &err) != 0) {
 		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
 		return;
 	}

@@ -157,11 +157,13 @@ hr_e2b_snapshot_template(const struct hr_fleet_call *c, const char *name,
 {
 	HR_PUT struct json_object *list = NULL;
 	const char *found = NULL, *own;
+	char tag[HR_FLEET_TAG];
 	size_t i;
 
-	if (c->api->fleet->engine->copies == NULL)
+	if (c->api->fleet->engine->copies == NULL ||
+	    hr_fleet_tag(c->key.id, name, tag, NULL) != 0)
 		return 0;
-	if (hr_fleet_snapshots(c->api->fleet, c->key.id, &list, err) != 0)
+	if (hr_fleet_snapshots(c->api->fleet, c->key.id, name, &list, err) != 0)
 		return -1;
 	for (i = 0; i < hr_json_count(list) && found == NULL; i++) {
 		own = hr_json_text_or(hr_json_entry(list, i), "name", "");
@@ -282,7 +284,7 @@ hr_e2b_list_snapshots(struct hr_fleet_call *c)
 	if (!can(c, "no snapshots; pause the sandbox, and connect to it later") ||
 	    (limit = read_limit(c)) == 0)
 		return;
-	if (hr_fleet_snapshots(c->api->fleet, c->key.id, &list, &err) != 0) {
+	if (hr_fleet_snapshots(c->api->fleet, c->key.id, "", &list, &err) != 0) {
 		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
 		return;
 	}
