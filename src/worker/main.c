@@ -137,6 +137,7 @@ main(int argc, char **argv)
 	if (parse(argc, argv, &a) != 0)
 		return EXIT_FAILURE;
 	reach.shell = (uid_t)a.shell_uid;
+	reach.run_dir = a.run_dir;
 	memcpy(reach.hidden, a.hidden, sizeof(reach.hidden));
 	hr_log_setup(a.pool, HR_LOG_CHILD, HR_LOG_INFO);
 	/* libarchive takes the encoding of names from the locale. Without such a locale it takes

@@ -106,6 +106,14 @@ def directories():
         replay(s, "directories.jsonl", 50)
         a = s.ask("GET", "/api/file/search_subdirs?path=%s%%00" % s.work_dir)
         equal(a.status, 404, a)
+        run_dir, kept = s.run_dir, sorted(os.listdir(s.run_dir))
+        os.symlink(run_dir, s.work_dir + "/to-run")
+        for path in (run_dir, run_dir + "/shell", s.work_dir + "/to-run", s.work_dir + "/new/../to-run/shell"):
+            for method, target in (("POST", "create_directory?path=%s/made/deep"), ("GET", "search_subdirs?path=%s")):
+                a = s.ask(method, "/api/file/" + target % path)
+                equal(a.status, 403, (path, a))
+        equal(sorted(os.listdir(run_dir)), kept)
+        equal(os.path.exists(run_dir + "/shell/made"), False)
 
 
 class Rooted(V1):

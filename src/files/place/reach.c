@@ -76,19 +76,25 @@ is_within(const char *path, const char *directory)
 	return strncmp(path, directory, len) == 0 && (path[len] == '/' || path[len] == '\0');
 }
 
-int
-hr_reach_keep_out(const char *run_dir, int fd, bool removal)
+/* Returns true if it is sure that fd is not in the run directory nor, for `removal`, contains it.
+ */
+static bool
+is_outside(const char *run_dir, int fd, bool removal)
 {
 	char proc[64], way[PATH_MAX], run[PATH_MAX];
 	ssize_t n;
 
-	if (fd < 0)
-		return -1;
 	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
 	n = readlink(proc, way, sizeof(way) - 1);
 	way[n > 0 ? n : 0] = '\0';
-	if (n > 0 && realpath(run_dir, run) != NULL && !is_within(way, run) &&
-	    !(removal && is_within(run, way)))
+	return n > 0 && realpath(run_dir, run) != NULL && !is_within(way, run) &&
+	       !(removal && is_within(run, way));
+}
+
+int
+hr_reach_keep_out(const char *run_dir, int fd, bool removal)
+{
+	if (fd < 0 || is_outside(run_dir, fd, removal))
 		return fd;
 	hr_fd_close(&fd);
 	errno = EACCES;
@@ -231,6 +237,10 @@ make(int dir, const char *name, int mode)
 int
 hr_reach_mkdir(int dir, const char *name, mode_t mode, bool shells)
 {
+	if (rules != NULL && rules->run_dir != NULL && !is_outside(rules->run_dir, dir, false)) {
+		errno = EACCES;
+		return -1;
+	}
 	return shells ? open_as_shell(make, dir, name, (int)mode, false)
 		      : make(dir, name, (int)mode);
 }

@@ -20,6 +20,7 @@
 struct hr_reach {
 	uid_t shell;                         /* the shell's account; 0: all links are followed */
 	const char *hidden[HR_REACH_HIDDEN]; /* files that must never be opened; NULL: no file */
+	const char *run_dir;                 /* no client makes directories here; NULL: none */
 };
 
 /* Sets the rules for all later calls; borrowed for ever. Without rules there is no such account and
