@@ -15,8 +15,11 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "proto/frame.h"
@@ -25,7 +28,8 @@
 #define EXECS_MAX 64
 #define PIECE_MAX (64u << 10)
 #define ROUNDS 8       /* reads per iteration */
-#define LATE_S 3       /* seconds after its limit by which timeout(1) has ended the command */
+#define LATE_S 3       /* seconds after its limit by which mind() has ended the command */
+#define LATE 124       /* exit code of a command that its limit has ended */
 #define NO_DIRECTORY 1 /* exit code of a shell's failed cd */
 #define NO_PROGRAM 127
 
@@ -94,7 +98,7 @@ on_event(void *arg)
 	pump(arg);
 }
 
-/* Ends the command even if it has stopped timeout(1). */
+/* Ends the command even if it has stopped the process that minds it. */
 static void
 on_late(void *arg)
 {
@@ -252,14 +256,53 @@ exec_ended(struct hr_keeper *k, pid_t pid, int exit_code)
 
 /* ---- the process ---- */
 
+/* Waits for the command as timeout(1) does: at its limit, or when the keeper has ended, its group
+ * gets SIGTERM, and SIGKILL a second later. */
+static _Noreturn void
+mind(pid_t command, int64_t limit_s, const sigset_t *awaited)
+{
+	int64_t now = hr_now_ms(), until = now + limit_s * 1000;
+	bool late = false;
+	int sig, status;
+
+	hr_fd_close_from(0); /* the keeper's connections must end with it */
+	do {
+		const struct timespec left = {.tv_sec = (until - now) / 1000,
+		    .tv_nsec = (until - now) % 1000 * 1000000};
+
+		sig = sigtimedwait(awaited, NULL, &left);
+		if (waitpid(command, &status, WNOHANG) == command)
+			_exit(late                ? LATE
+			      : WIFEXITED(status) ? WEXITSTATUS(status)
+						  : 128 + WTERMSIG(status));
+		now = hr_now_ms();
+		if (!late && (sig == SIGTERM || now >= until)) {
+			late = true;
+			until = now + 1000;
+			(void)signal(SIGTERM, SIG_IGN);
+			(void)kill(0, SIGTERM);
+			(void)kill(0, SIGCONT);
+		}
+	} while (now < until);
+	(void)kill(0, SIGKILL);
+	_exit(LATE);
+}
+
 static _Noreturn void
 child_run(const struct hr_keeper *k, const struct hr_exec_request *r, const char *dir,
     const char *const *argv, const int fds[2])
 {
 	const struct hr_shell_user *user = &k->user;
+	sigset_t awaited, none;
+	pid_t command;
 	int null;
 
 	hr_shellproc_reset_signals();
+	(void)sigemptyset(&none);
+	(void)sigemptyset(&awaited);
+	(void)sigaddset(&awaited, SIGCHLD);
+	(void)sigaddset(&awaited, SIGTERM);
+	(void)sigprocmask(SIG_SETMASK, &awaited, NULL);
 	null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (setsid() < 0 || null < 0 || dup2(null, 0) < 0 || dup2(fds[0], 1) < 0 ||
 	    dup2(fds[1], 2) < 0)
@@ -276,7 +319,13 @@ child_run(const struct hr_keeper *k, const struct hr_exec_request *r, const char
 		(void)dprintf(2, "bash: line 0: cd: %s: %s\n", dir, strerror(errno));
 		_exit(NO_DIRECTORY);
 	}
-	(void)execvpe(argv[0], (char *const *)argv, k->environ.v);
+	command = fork();
+	if (command > 0)
+		mind(command, r->limit_s, &awaited);
+	if (command == 0) {
+		(void)sigprocmask(SIG_SETMASK, &none, NULL);
+		(void)execvpe(argv[0], (char *const *)argv, k->environ.v);
+	}
 	(void)dprintf(2, "%s: %s\n", argv[0], strerror(errno));
 	_exit(NO_PROGRAM);
 }
@@ -284,15 +333,13 @@ child_run(const struct hr_keeper *k, const struct hr_exec_request *r, const char
 static pid_t
 start(struct hr_keeper *k, const struct hr_exec_request *r, const int fds[2])
 {
-	char limit[32];
 	HR_FREE char *text = strndup(r->command.p, r->command.len);
 	HR_FREE char *dir = r->working_dir.len > 0 ? strndup(r->working_dir.p, r->working_dir.len)
 						   : strdup(k->config->work_dir);
-	const char *const argv[] = {"timeout", "-k", "1", limit, k->config->bash, "-c", text, NULL};
+	const char *const argv[] = {k->config->bash, "-c", text, NULL};
 	sigset_t all, was;
 	pid_t pid;
 
-	(void)snprintf(limit, sizeof(limit), "%lld", (long long)r->limit_s);
 	if (text == NULL || dir == NULL)
 		return -1;
 	/* A handler of this process must not run in the child. */

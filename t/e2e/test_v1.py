@@ -191,7 +191,7 @@ def beside_the_shell():
         code, out, err = done("yes & echo $! >&2; exit 3")
         equal((code, set(out or "y\n")), (3, set("y\n")), "what prints on")
         equal(process.wait_gone(int(err), PATIENCE), True, "its reader is gone")
-        # neither that it stops timeout(1) holds it up
+        # neither that it stops its parent holds it up
         code, out, err = done("echo begun; kill -STOP $PPID; sleep 600", timeout=1)
         equal((code, out), (-1, "begun\n"))
         # small pieces without end leave the keeper to others
@@ -210,6 +210,16 @@ def beside_the_shell():
         # the shell that all share knows nothing of it
         body = json.dumps({"action": {"action": "run", "args": {"command": "echo [$!]; jobs; wait; echo $?"}}})
         equal(s.ask("POST", "/execute_action", body).json()["content"], "[]\n0")
+        # it ends with its keeper, and so does what it has started
+        orphan = threading.Thread(target=s.execute, args=("sleep 600 & echo $$ $! >%s; wait" % path,))
+        os.unlink(path)
+        orphan.start()
+        s.until("both run", lambda: os.path.exists(path) and os.path.getsize(path) > 0)
+        keeper, = [pid for pid in s.keeper() if "--name v1-" not in process.command_line(pid)]
+        os.kill(keeper, signal.SIGKILL)
+        orphan.join(PATIENCE)
+        with open(path) as f:
+            equal([process.wait_gone(int(pid), PATIENCE) for pid in f.read().split()], [True, True])
 
 
 def not_started():

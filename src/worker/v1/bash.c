@@ -242,7 +242,7 @@ run_beside(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, do
 	if (has_null(command) || has_null(cwd))
 		return hr_answer_detail(c->ret, 422, "embedded null byte");
 	if (hr_shell_exec(&place, &req, out, errors, ret_code, &begun, &err) == 0) {
-		/* timeout(1) exits with 124, or 137 after SIGKILL */
+		/* the limit ends it with 124, or 137 after SIGKILL */
 		if (hr_now_ms() - began >= req.limit_s * 1000 &&
 		    (*ret_code == 124 || *ret_code == 137))
 			*ret_code = -1;
