@@ -202,7 +202,7 @@ pass_end(struct hr_tunnel *t, struct way *w)
 	return true;
 }
 
-/* Finishes a step of a direction of which `r` is the result of sending. */
+/* Finishes a step of a direction; `r` is the result of sending. */
 static void
 after(struct hr_tunnel *t, struct way *w, int r)
 {

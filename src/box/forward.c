@@ -33,8 +33,8 @@
 #include "base/tunnel.h"
 #include "box/peer.h"
 
-/* the descriptors that it is given, besides standard output for the line with the port, and
- * standard error, which it closes as soon as it serves */
+/* descriptors that the caller passes, besides standard output for the line with the port, and
+ * standard error, which this process closes as soon as it serves */
 #define BOX 3    /* pidfd of the box's first process */
 #define SERVER 4 /* the server's socket file, opened with O_PATH */
 

@@ -347,8 +347,8 @@ add_system(struct view *v, struct hr_err *err)
 		return -1;
 	for (i = 0; i < sizeof(devices) / sizeof(*devices); i++) {
 		fd = box_mount_copy(AT_FDCWD, devices[i], 0);
-		/* these are files of the host: read-only keeps their modes and owners, and
-		 * not their use */
+		/* a device can be used on a read-only mount, but the host's file keeps its
+		 * mode and owner */
 		if (fd >= 0 && box_mount_flags(fd, 0,
 				   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY) < 0)
 			hr_fd_close(&fd);

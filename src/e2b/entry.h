@@ -1,4 +1,4 @@
-/* hr_e2b_entry: the facts about a file as filesystem.EntryInfo. */
+/* hr_e2b_entry: writes the facts about a file as filesystem.EntryInfo. */
 #ifndef HR_E2B_ENTRY_H
 #define HR_E2B_ENTRY_H
 

@@ -1,4 +1,4 @@
-/* hr_gzip: gzip in memory, for messages. */
+/* hr_gzip: compresses messages in memory. */
 #ifndef HR_E2B_GZIP_H
 #define HR_E2B_GZIP_H
 

@@ -1,4 +1,4 @@
-/* hr_e2b_who: the account for which a request acts. */
+/* hr_e2b_who: finds the account for which a request acts. */
 #ifndef HR_E2B_WHO_H
 #define HR_E2B_WHO_H
 

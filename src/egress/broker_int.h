@@ -1,4 +1,4 @@
-/* The parts of the broker. */
+/* Declares the parts of the broker. */
 #ifndef HR_EGRESS_BROKER_INT_H
 #define HR_EGRESS_BROKER_INT_H
 

@@ -1,4 +1,4 @@
-/* One connection of the box: its verdict, its first bytes, and its way. */
+/* Serves one connection of the box: judges it, reads its first bytes, and passes it on. */
 #include "config.h"
 
 #include <arpa/inet.h>

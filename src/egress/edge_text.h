@@ -17,15 +17,15 @@
 void edge_add_text(struct hr_buf *b, const char *p, size_t len);
 /* Appends a regular expression for these bytes. */
 void edge_add_regex(struct hr_buf *b, const char *p, size_t len);
-/* Appends one for a pattern, in which '*' stands for bytes that the expression `any` matches. */
+/* Appends a regular expression for a pattern, in which '*' stands for bytes that `any` matches. */
 void edge_add_pattern(struct hr_buf *b, const char *pattern, const char *any);
 
 /* Appends two quoted words, as a line of a map; a word that is too long spoils `to`. */
 void edge_add_line(struct hr_buf *to, const struct hr_buf *key, const struct hr_buf *value);
 /* Appends a line that puts `to` in place of the last `from` after the expression `start`. */
 void edge_add_replacement(struct hr_buf *b, const char *start, const char *from, const char *to);
-/* Appends lines that do this in "Basic BASE64" for `from` as the password of any user, or as the
- * user without a password or with "x-oauth-basic". */
+/* Appends lines that replace `from` by `to` in "Basic BASE64", for `from` as the password of any
+ * user, or as the user without a password or with "x-oauth-basic". */
 void edge_add_basic(struct hr_buf *b, const char *from, const char *to);
 
 /* Lists the forms of a secret that are looked for in answers. */

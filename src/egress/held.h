@@ -1,4 +1,4 @@
-/* egress_held: what a keeper and its broker share, and their messages. */
+/* egress_held: defines the descriptors that a keeper and its broker share, and their messages. */
 #ifndef HR_EGRESS_HELD_H
 #define HR_EGRESS_HELD_H
 

@@ -1,4 +1,4 @@
-/* egress_listen: listeners in the network of a box. */
+/* egress_listen: makes listeners in the network of a box. */
 #ifndef HR_EGRESS_LISTEN_H
 #define HR_EGRESS_LISTEN_H
 

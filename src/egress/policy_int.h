@@ -1,6 +1,6 @@
-/* The inside of a policy, for policy*.c. One hash table has everything that a name or an address
- * can find, so that a decision takes as many look-ups as the name has labels, or as there are
- * different lengths of ranges. */
+/* Declares the inside of a policy, for policy*.c. One hash table has everything that a name or an
+ * address can find, so that a decision takes as many look-ups as the name has labels, or as there
+ * are different lengths of ranges. */
 #ifndef HR_EGRESS_POLICY_INT_H
 #define HR_EGRESS_POLICY_INT_H
 

@@ -1,4 +1,4 @@
-/* The hash table of a policy. */
+/* Implements the hash table of a policy. */
 #include "config.h"
 
 #include "egress/policy_int.h"

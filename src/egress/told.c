@@ -60,7 +60,7 @@ egress_told_close(struct egress_told *t)
 static void
 renew(struct egress_told *t)
 {
-	int old = t->fd; /* open meanwhile, so that the new file has another number */
+	int old = t->fd; /* stays open meanwhile, so that the new file has another number */
 	char path[4096];
 
 	(void)snprintf(path, sizeof(path), "%s/%s", t->dir, EGRESS_TOLD_FILE);

@@ -68,11 +68,11 @@ bool egress_port(const char *p, size_t len, int *ret);
 /* Reads "CONNECT NAME:PORT HTTP/1.x" with its header lines. Returns 1, 0 if more bytes are needed
  * (at most 16 KB), or -1 for anything else. */
 int egress_connect_read(const void *p, size_t len, struct egress_target *ret);
-/* The same for "METHOD http://NAME[:PORT][/PATH] HTTP/1.x". */
+/* Does the same for "METHOD http://NAME[:PORT][/PATH] HTTP/1.x". */
 int egress_absolute_read(const void *p, size_t len, struct egress_target *ret);
-/* Reads the greeting of SOCKS5, which must offer "no authentication", and its request CONNECT. The
- * same results; -2: a correct request for something else (the reply is 7), -3: no acceptable
- * authentication. */
+/* Reads the greeting of SOCKS5, which must offer "no authentication", and its request CONNECT. They
+ * return the same, or -2 for a correct request for something else (the reply is 7), or -3 if no
+ * authentication is acceptable. */
 int egress_socks_greeting(const void *p, size_t len, size_t *ret_used);
 int egress_socks_request(const void *p, size_t len, struct egress_target *ret);
 

@@ -29,8 +29,8 @@ struct entered {
 	bool placed;
 };
 
-/* Takes the turn of a sandbox of the key that runs, or may also be paused, and fills *row. Called
- * with the lock; leave() must follow in any case. */
+/* Waits until no other request works on the key's sandbox `id`, which must run (`paused`: or be
+ * paused), and fills *row. The caller holds the lock, and calls leave() in any case. */
 static enum hr_fleet_result
 enter(struct hr_fleet *f, int64_t key, const char *id, bool paused, struct hr_fleet_row *row,
     struct entered *e, struct hr_err *err)

@@ -62,8 +62,8 @@ int hr_fleet_edge_listen(const char *at, const char *option, struct hr_err *err)
  * socket at `sock`. */
 pid_t hr_fleet_edge_adopt(const struct hr_fleet_edge *e, const char *sock,
     int ret_listeners[HR_FLEET_LISTENERS], int *ret_requests);
-/* Returns false if nginx cannot reach the sockets of sandboxes: that of an earlier release has
- * inherited no directory of them, or another one. */
+/* Returns false if nginx cannot reach the sockets of sandboxes: an earlier release started it with
+ * another directory of sockets, or with none. */
 bool hr_fleet_edge_has_sockets(const struct hr_fleet_edge *e, pid_t nginx);
 /* Returns the descriptor of a lock that nginx inherits, which the caller owns, or -1. Workers whose
  * master was killed accept no connection from then on, and finish their requests. */

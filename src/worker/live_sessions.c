@@ -279,7 +279,7 @@ hr_handle_live_kill(struct hr_worker *w, struct hr_request *r, struct hr_answer 
 
 	if (!hr_live_place(w, r, &place, ret))
 		return;
-	/* the first try may have ended the shell, and the one of now may be another client's */
+	/* the first try may have ended the shell, and this shell may be another client's */
 	if (place.session == NULL && w->once_again) {
 		hr_answer_detail(ret, 500, hr_answer_unknown);
 		return;

@@ -1,4 +1,4 @@
-/* The settings of a box, for its branches. */
+/* Keeps the settings of a box for its branches. */
 #ifndef HR_HOST_BOX_BRANCH_H
 #define HR_HOST_BOX_BRANCH_H
 

@@ -1,4 +1,4 @@
-/* Internals of the back-end "docker": one container, and calls of its Docker Engine. */
+/* Declares internals of the back-end "docker": a container, and calls of its Docker Engine. */
 #ifndef HR_HOST_DOCKER_DOCKER_INT_H
 #define HR_HOST_DOCKER_DOCKER_INT_H
 

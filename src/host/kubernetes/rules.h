@@ -1,4 +1,4 @@
-/* hr_kubernetes_rules: the rules of a sandbox's network, as a NetworkPolicy. */
+/* hr_kubernetes_rules: writes the rules of a sandbox's network as a NetworkPolicy. */
 #ifndef HR_HOST_KUBERNETES_RULES_H
 #define HR_HOST_KUBERNETES_RULES_H
 

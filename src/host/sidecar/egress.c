@@ -1,7 +1,6 @@
-/* The rules of a box's network: the files with which handrail-egress(8) enforces them, that
- * process, and the talk with it. All files are in the directory "egress" beside the box's other
- * ones; of these a program in the box sees the certificates, the resolver's file and the list of
- * its refusals alone. */
+/* Applies the rules of a box's network: writes the files for handrail-egress(8), starts it, and
+ * talks to it. All files are in the directory "egress" beside the box's other ones; a program in
+ * the box sees only the certificates, the resolver's file and the list of its refusals. */
 #include "config.h"
 
 #include "host/sidecar/egress.h"

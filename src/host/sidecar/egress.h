@@ -1,4 +1,4 @@
-/* hr_egress: the rules of the network of a sandbox of this machine, which handrail-egress(8)
+/* hr_egress: applies the rules of a network of a sandbox of this machine, which handrail-egress(8)
  * enforces from outside. */
 #ifndef HR_HOST_SIDECAR_EGRESS_H
 #define HR_HOST_SIDECAR_EGRESS_H

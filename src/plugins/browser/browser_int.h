@@ -1,4 +1,4 @@
-/* Interfaces between process.c, talk.c, tabs.c and events.c. */
+/* Declares the interfaces between process.c, talk.c, tabs.c and events.c. */
 #ifndef HR_PLUGINS_BROWSER_BROWSER_INT_H
 #define HR_PLUGINS_BROWSER_BROWSER_INT_H
 

@@ -1,5 +1,5 @@
-/* Becomes a process: the last steps between fork and exec. A program that cannot run is an exit
- * code and words on stderr, as a shell's, since the client has its process already. */
+/* Takes the last steps between fork and exec. If the program cannot run, the child writes to stderr
+ * and exits as a shell would, since the client has its process already. */
 #include "config.h"
 
 #include "plugins/envd/keep.h"

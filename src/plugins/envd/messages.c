@@ -1,4 +1,4 @@
-/* The messages of process.Process. */
+/* Describes the messages of process.Process. */
 #include "config.h"
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* Packets between server and keeper, and the way to the keeper. */
+/* Passes packets between server and keeper, and starts the keeper. */
 #include "config.h"
 
 #include "plugins/envd/keep.h"

@@ -1,4 +1,4 @@
-/* The table, and the talk with the keeper. */
+/* Implements the table, and talks to the keeper. */
 #include "config.h"
 
 #include "plugins/envd/table.h"

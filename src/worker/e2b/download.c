@@ -115,7 +115,7 @@ send_packed(struct hr_e2b_call *c, const char *path, int *fd)
 	struct hr_stream s = {packed_send, packed_free, k, -1};
 	const char *type = hr_mime_by_name(path);
 
-	(void)lseek(*fd, 0, SEEK_SET); /* a device cannot, and needs not */
+	(void)lseek(*fd, 0, SEEK_SET); /* a device cannot seek, and need not */
 	if (k == NULL || deflateInit2(&k->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + GZIP, 8,
 			     Z_DEFAULT_STRATEGY) != Z_OK) {
 		free(k);
