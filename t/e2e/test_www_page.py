@@ -33,7 +33,7 @@ def shell_view():
         w.open(s.page())
         w.until("asks for the key", "return document.querySelector('#key')")
         equal([e in w.js("return document.querySelector('main').innerText")
-               for e in ("127.0.0.1:%d" % s.port, "SESSION_API_KEY", "handrail url --json")], 3 * [True])
+               for e in ("127.0.0.1:%d" % s.port, "SESSION_API_KEY", "handrail url --json NAME")], 3 * [True])
         w.type("#key", "wrong")
         w.press([KEYS["ENTER"]])
         w.until("says so", "return document.querySelector('.note.bad').textContent.includes('not the key')")

@@ -4,7 +4,7 @@ import {foreign, h} from "./dom.js";
 const WORDS = {
 	title: "Sandbox", label: "Session key", wrong: "That is not the key of this sandbox.",
 	where: ["It is the SESSION_API_KEY with which the sandbox was started. If the command handrail started it, ",
-		h("code", {}, "handrail url --json"), " prints it as \"key\"."],
+		h("code", {}, "handrail url --json NAME"), " prints it as \"key\"."],
 };
 
 export function createSignIn(api, done, words = WORDS) {
