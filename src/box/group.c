@@ -162,8 +162,8 @@ static const char *
 reason(bool root)
 {
 	return root ? "this machine has no such control group"
-		    : "your control group must be of version 2, belong to you and have this "
-		      "controller: start handrail with \"systemd-run --user --scope -p "
+		    : "your control group must be of version 2, belong to you and have these "
+		      "controllers: start handrail with \"systemd-run --user --scope -p "
 		      "Delegate=yes\", or be root";
 }
 

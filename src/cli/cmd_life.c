@@ -115,8 +115,8 @@ set_by_options(struct cli *c, const struct cli_args *a)
 	value = hr_config_text(c->config, "core.runtime");
 	value = value != NULL ? value : HR_KIND_DEFAULT;
 	if (cli_value(a, FROM) != NULL && !hr_is_one_of(value, from))
-		return cli_usage("--from: snapshots are of boxes and containers, and the back-end "
-				 "%s makes none: add -r box or -r docker",
+		return cli_usage("--from: the back-end %s has no snapshots: add -r box or -r "
+				 "docker",
 		    value);
 	docker = strcmp(value, "docker") == 0;
 	for (i = 0; i < sizeof(settings) / sizeof(*settings); i++) {

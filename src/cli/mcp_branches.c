@@ -162,7 +162,7 @@ find(struct cli_branches *b, struct json_object *value, struct hr_buf *ret_resul
 	if (name != NULL && (at = named(b, name)) != NULL)
 		s = at->s;
 	if (s == NULL)
-		hr_buf_adds(&text, "sandbox has to be the name of a branch that fork has started");
+		hr_buf_adds(&text, "sandbox must be the name of a branch that fork has started");
 	for (i = 0; s == NULL && i < b->n; i++)
 		if (!b->v[i].ended) {
 			hr_buf_addf(&text, "%s%s", comma, b->v[i].s->sid);
@@ -252,9 +252,9 @@ wrong(struct cli_branches *b, struct json_object *args)
 		return "name is missing: fork takes name (a string), count (an integer), freeze "
 		       "(true or false) and sandbox (a string).";
 	if ((count != NULL && hr_json_type(count) != HR_PY_INT) || n < 1 || n > CLI_BRANCHES_MAX)
-		return "count has to be an integer from 1 to " LIMIT ".";
+		return "count must be an integer from 1 to " LIMIT ".";
 	if (freeze != NULL && hr_json_type(freeze) != HR_PY_BOOL)
-		return "freeze has to be true or false.";
+		return "freeze must be true or false.";
 	if (present(b) + (size_t)n > CLI_BRANCHES_MAX)
 		return "There can be " LIMIT " branches at the same time: end some with "
 		       "end_branch.";

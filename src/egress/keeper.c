@@ -145,7 +145,8 @@ egress_keeper_inherit(struct egress_held *h, struct hr_err *err)
 	hr_handover_done(&from);
 	return h->box >= 0 && h->control >= 0
 		   ? 0
-		   : hr_err_set(err, HR_E_INVAL, "there is no process that was upgraded");
+		   : hr_err_set(
+			 err, HR_E_INVAL, "the process before the upgrade has left no sockets");
 }
 
 /* ---- the broker ---- */

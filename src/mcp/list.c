@@ -157,7 +157,7 @@ hr_mcp_check_args(struct hr_mcp_call *c, const struct hr_mcp_tool *t)
 			if (p == NULL)
 				hr_mcp_fail(c, "There is no argument \"%.100s\".", key);
 			else
-				hr_mcp_fail(c, "%s has to be %s.", key, type_names[p->type]);
+				hr_mcp_fail(c, "%s must be %s.", key, type_names[p->type]);
 			say_params(c, t);
 			return false;
 		}

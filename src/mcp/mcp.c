@@ -125,8 +125,7 @@ check_modern(struct asked *a, struct hr_answer *ret)
 
 	if (version == NULL || hr_json_at(meta, META "clientCapabilities") == NULL) {
 		refuse(a, HR_RPC_PARAMS,
-		    "params._meta has to have " META "protocolVersion and " META
-		    "clientCapabilities",
+		    "params._meta must have " META "protocolVersion and " META "clientCapabilities",
 		    ret);
 		return false;
 	}
@@ -327,8 +326,7 @@ do_call(struct asked *a, struct hr_answer *ret)
 
 	if (tool == NULL || (args != NULL && hr_json_type(args) != HR_PY_DICT)) {
 		refuse(a, HR_RPC_PARAMS,
-		    tool == NULL ? "There is no tool of that name"
-				 : "arguments has to be an object",
+		    tool == NULL ? "There is no tool of that name" : "arguments must be an object",
 		    ret);
 		return;
 	}

@@ -34,7 +34,7 @@ take(struct hr_rpc *m, const char **ret_why)
 	struct json_object *id = NULL;
 	bool has_id;
 
-	*ret_why = "The body has to be one JSON-RPC 2.0 message, an object";
+	*ret_why = "The body must be one JSON-RPC 2.0 message, an object";
 	if (hr_json_type(m->whole) != HR_PY_DICT)
 		return HR_RPC_REQUEST;
 	has_id = json_object_object_get_ex(m->whole, "id", &id);
@@ -49,15 +49,15 @@ take(struct hr_rpc *m, const char **ret_why)
 		return HR_RPC_OK;
 	}
 	m->method = whole_text(hr_json_at(m->whole, "method"));
-	*ret_why = "\"method\" has to be a string";
+	*ret_why = "\"method\" must be a string";
 	if (m->method == NULL)
 		return HR_RPC_REQUEST;
-	*ret_why = "\"id\" has to be a string or an integer";
+	*ret_why = "\"id\" must be a string or an integer";
 	if (has_id && m->id == NULL)
 		return HR_RPC_REQUEST;
 	m->kind = has_id ? HR_RPC_CALL : HR_RPC_NOTE;
 	m->params = hr_json_at(m->whole, "params");
-	*ret_why = "\"params\" has to be an object";
+	*ret_why = "\"params\" must be an object";
 	return m->params == NULL || hr_json_type(m->params) == HR_PY_DICT ? HR_RPC_OK
 									  : HR_RPC_PARAMS;
 }

@@ -141,10 +141,10 @@ check(const struct hr_worker *w, const struct hr_request *r, struct hr_answer *r
 	if (!hr_request_from_here(r))
 		return hr_answer_detail(ret, 403, "This origin is not allowed");
 	if (r->content_type[0] != '\0' && !hr_body_is_type(r->content_type, "application/json"))
-		return hr_answer_detail(ret, 415, "The body has to be application/json");
+		return hr_answer_detail(ret, 415, "The body must be application/json");
 	return r->accept[0] == '\0' || accepts(r->accept, "application/json", "application/*") ||
 	       hr_answer_detail(
-		   ret, 406, "Accept has to name application/json and text/event-stream");
+		   ret, 406, "Accept must name application/json and text/event-stream");
 }
 
 void

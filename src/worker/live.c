@@ -226,7 +226,7 @@ hr_live_object(struct hr_worker *w, const struct hr_request *r, struct hr_answer
 		return NULL;
 	if (hr_json_decode(hr_buf_str(&w->body), w->body.len, &body, NULL) < 0 ||
 	    hr_json_type(body) != HR_PY_DICT) {
-		hr_answer_detail(ret, 400, "the body has to be a JSON object");
+		hr_answer_detail(ret, 400, "the body must be a JSON object");
 		json_object_put(body);
 		return NULL;
 	}

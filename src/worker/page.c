@@ -106,7 +106,7 @@ take_asked(const struct hr_request *r, struct json_object *body, struct hr_signi
 {
 	return hr_signin_asked(body, strcmp(r->scheme, "https") == 0, ret) ||
 	       hr_answer_detail(
-		   answer, 400, "path has to end with /handrail/, port to be a number");
+		   answer, 400, "path must end with /handrail/, and port must be a number");
 }
 
 /* Sets the cookie; an empty value makes the browser forget it. */

@@ -106,7 +106,7 @@ def chosen_port(h):
     """The setting counts for a forwarder that starts, and a taken port is an error that changes nothing."""
     h.env["HANDRAIL_WWWDIR"] = os.path.join(SRC, "www")
     h.ok("up", "-q")
-    h.fails(1, "box.port is 65536: it can be 0 to 65535", "url", "-s", "box.port=65536")
+    h.fails(1, "box.port must be from 0 to 65535, not 65536", "url", "-s", "box.port=65536")
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         s.listen()

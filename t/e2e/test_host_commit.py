@@ -144,7 +144,7 @@ def refusals():
         h.fails(3, 'there is no snapshot "none"', "up", "-q", "--from", "none")
         for name in (".new", "../x", "a/b", "a:b", "x" * 129):
             h.fails(1, "invalid name of a snapshot", "snapshot", "--", name)
-        h.fails(1, "cannot be forked", "fork", "x")
+        h.fails(1, "cannot fork", "fork", "x")
         h.ok("down")
         equal(images(), [])
 

@@ -228,7 +228,7 @@ def many(h):
     h.fails(1, 'there is a sandbox "b-4" already', "fork", "one", "b-4")
     if h.uid == 0:  # the other account has no name, which a local sandbox needs
         h.ok("up", "-q", "-r", "local", "here")
-        h.fails(1, "is of the back-end local, which cannot be forked", "fork", "here", "x")
+        h.fails(1, "has the back-end local, which cannot fork", "fork", "here", "x")
         h.ok("down", "-q", "here")
     both = [h.popen("fork", "-q", "one", name) for name in ("b-3", "c")]
     equal([p.communicate(timeout=PATIENCE)[0] for p in both], ["b-3\n", "c\n"])

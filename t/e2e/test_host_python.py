@@ -284,7 +284,7 @@ def branches():
         h.ok("snapshot", "rm", "-q", "one-1", "tag")
         equal(Branches().down(), None)
         with Sandbox.up("local") as box:
-            raises(HandrailError, "cannot be forked", box.fork)
+            raises(HandrailError, "cannot fork", box.fork)
 
 
 class Foreign(http.server.BaseHTTPRequestHandler):

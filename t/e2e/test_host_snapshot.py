@@ -90,7 +90,7 @@ def lists(h):
     equal((stored(h), h.ok("run", "-n", "one", "echo on")), (["t.1"], "on\n"))
     if h.uid == 0:  # the other account has no name, which a local sandbox needs
         h.ok("up", "-q", "-r", "local", "here")
-        h.fails(1, "is of the back-end local, which makes no snapshots", "snapshot", "here")
+        h.fails(1, "has the back-end local, which makes no snapshots", "snapshot", "here")
         h.ok("down", "-q", "here")
     end(h, "one")
     h.ok("snapshot", "rm", "t.1")

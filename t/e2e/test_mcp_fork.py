@@ -117,8 +117,8 @@ def refused(h):
         c.refused("invalid sandbox name", "fork", name="../x")
         c.refused('there is a sandbox "other"', "fork", name="other")
         for count in (0, -1, 17, "2", 1.5, True):
-            c.refused("count has to be an integer from 1 to 16", "fork", name="x", count=count)
-        c.refused("freeze has to be true or false", "fork", name="x", freeze="yes")
+            c.refused("count must be an integer from 1 to 16", "fork", name="x", count=count)
+        c.refused("freeze must be true or false", "fork", name="x", freeze="yes")
         c.refused("there is none now", "run", command="true", sandbox="other")
         c.refused("there is none now", "run", command="true", sandbox=5)
         c.refused("there is none now", "fork", name="x", sandbox="other")

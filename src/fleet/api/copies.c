@@ -22,8 +22,8 @@ can(struct hr_fleet_call *c)
 	if (c->api->fleet->engine->copies != NULL)
 		return true;
 	(void)hr_fleet_say(c->a, 501,
-	    "branches and snapshots are of boxes alone: sandboxes of this service have files that "
-	    "are not handrail's to copy. A service with core.runtime box has both");
+	    "this service cannot copy the files of its sandboxes: branches and snapshots need a "
+	    "service with the back-end box");
 	return false;
 }
 

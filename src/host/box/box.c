@@ -73,7 +73,8 @@ box_open(const struct hr_backend_host *h, void **ret_self, struct hr_err *err)
 	int i;
 
 	if (port < 0 || port > 65535)
-		return hr_err_set(err, HR_E_INVAL, "box.port is %lld: it can be 0 to 65535", port);
+		return hr_err_set(
+		    err, HR_E_INVAL, "box.port must be from 0 to 65535, not %lld", port);
 	b = calloc(1, sizeof(*b));
 	if (b == NULL)
 		return hr_err_nomem(err);

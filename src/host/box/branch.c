@@ -114,7 +114,7 @@ hr_box_branch_config(
 	if (n == NULL)
 		return NULL;
 	if (rules != NULL && hr_json_decode(rules, strlen(rules), &network, NULL) < 0) {
-		(void)hr_err_set(err, HR_E_INVAL, "the rules of the network are no JSON");
+		(void)hr_err_set(err, HR_E_INVAL, "the rules of the network are not JSON");
 		return NULL;
 	}
 	if (rules != NULL && hr_json_set(settings, "sandbox.network", network, err) < 0)

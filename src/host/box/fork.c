@@ -113,8 +113,8 @@ open_parent(struct forking *f, struct hr_err *err)
 {
 	if (strcmp(f->s->ops->name, "box") != 0)
 		return hr_err_set(err, HR_E_UNSUPPORTED,
-		    "sandbox \"%s\" is of the back-end %s, which cannot be forked: its files are "
-		    "not handrail's to copy. \"handrail up -r box\" starts one that can",
+		    "sandbox \"%s\" has the back-end %s, which cannot fork: handrail cannot copy "
+		    "its files. \"handrail up -r box\" starts a sandbox that can",
 		    f->s->sid, f->s->ops->name);
 	f->b = f->s->self;
 	f->dir = realpath(f->b->side.dir, NULL);

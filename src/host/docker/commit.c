@@ -443,7 +443,7 @@ find(struct hr_engine *e, const char *const *env, const char *tag, char **ret, s
 				    "snapshot ls\" lists "
 				    "them"
 				  : "the image " REPOSITORY
-				    ":%s is none that your \"handrail snapshot\" has made",
+				    ":%s was not made by your \"handrail snapshot\"",
 			   tag);
 }
 

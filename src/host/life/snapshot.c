@@ -12,10 +12,10 @@ hr_sandbox_snapshot(struct hr_sandbox *s, const char *tag, char **ret_json, stru
 	if (s->ops->snapshot != NULL)
 		return s->ops->snapshot(s->self, tag, ret_json, err);
 	return hr_err_set(err, HR_E_UNSUPPORTED,
-	    "sandbox \"%s\" is of the back-end %s, which makes no snapshots: %s. \"handrail "
+	    "sandbox \"%s\" has the back-end %s, which makes no snapshots: %s. \"handrail "
 	    "up -r box\" and \"-r docker\" start sandboxes that can",
 	    s->sid, s->ops->name,
 	    strcmp(s->ops->name, "kubernetes") == 0
 		? "Kubernetes has no call that copies the files of a running pod"
-		: "its files are not handrail's to copy");
+		: "handrail cannot copy its files");
 }

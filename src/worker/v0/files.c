@@ -97,7 +97,7 @@ hr_handle_files(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret
 	else if (limit == 0)
 		hr_answer_detail(ret, 400, "limit must be a number from 1 to 1000");
 	else if (hr_buf_str(&path)[0] != '/')
-		hr_answer_detail(ret, 400, "path has to be absolute");
+		hr_answer_detail(ret, 400, "path must be absolute");
 	else if (strlen(hr_buf_str(&path)) != path.len || strlen(hr_buf_str(&after)) != after.len)
 		hr_answer_detail(ret, 404, "no name has a null in it");
 	else

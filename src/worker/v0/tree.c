@@ -25,7 +25,7 @@ wanted_path(const struct hr_request *r, struct hr_buf *path, struct hr_answer *r
 	if (path->fail != HR_OK)
 		return hr_answer_generic(ret);
 	if (!found || hr_buf_str(path)[0] != '/')
-		return hr_answer_detail(ret, 400, "path has to be absolute");
+		return hr_answer_detail(ret, 400, "path must be absolute");
 	return strlen(hr_buf_str(path)) == path->len ||
 	       hr_answer_detail(ret, 400, "no name has a null in it");
 }

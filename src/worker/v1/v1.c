@@ -158,7 +158,7 @@ put_changes(struct hr_buf *b, struct json_object *list)
 	hr_buf_addc(b, ']');
 }
 
-static const char no_sha[] = "commit has to be 4 to 64 hexadecimal digits";
+static const char no_sha[] = "commit must be 4 to 64 hexadecimal digits";
 
 static bool
 is_sha(const char *p, size_t len)
@@ -182,7 +182,7 @@ put_commit(struct hr_rex_call *c, bool diff, struct hr_buf *text)
 		return hr_answer_detail(c->ret, 422, no_sha);
 	if (has_ref &&
 	    (ref.fail != HR_OK || ref.len == 0 || ref.p[0] == '-' || strlen(ref.p) != ref.len))
-		return hr_answer_detail(c->ret, 400, "ref has to be the name of a commit");
+		return hr_answer_detail(c->ret, 400, "ref must be the name of a commit");
 	if (has_ref || has_commit) {
 		hr_buf_adds(text, has_ref ? " --ref " : " --commit ");
 		hr_shell_quote(text, has_ref ? ref.p : commit.p, has_ref ? ref.len : commit.len);
