@@ -461,8 +461,7 @@ freeze(const char *group, struct hr_err *err)
 	}
 	if (fd < 0 || n < 0)
 		return hr_err_sys(err, errno, "read %s", path);
-	return hr_err_set(
-	    err, HR_E_TIMEOUT, "the processes of the box did not freeze in time: try again");
+	return hr_err_set(err, HR_E_TIMEOUT, "the box did not freeze in time: try again");
 }
 
 static void

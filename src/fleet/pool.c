@@ -309,8 +309,7 @@ hr_fleet_pool_missed(struct hr_fleet *f, const char *shape)
 		if (p->size == 0 || strcmp(p->shape, shape) != 0)
 			continue;
 		(void)snprintf(detail, sizeof(detail),
-		    "pool %s: no sandbox was left in it for a start, which now takes longer",
-		    p->name);
+		    "pool %s: no sandbox was left in it, so a start takes longer", p->name);
 		hr_fleet_alert(f, HR_ALERT_POOL_EMPTY, p->name, detail);
 	}
 }

@@ -83,7 +83,7 @@ def lists(h):
     h.fails(3, 'there is no snapshot "other"', "up", "-q", "two", "--from", "other")
     h.fails(3, 'there is no sandbox "two"', "snapshot", "two")
     h.fails(1, "set box.root to the same", "up", "-q", "two", "--from", "t.1", "-s", "box.root=/usr")
-    h.fails(2, "the back-end local makes none", "up", "-q", "-r", "local", "two", "--from", "t.1")
+    h.fails(2, "the back-end local has no snapshots", "up", "-q", "-r", "local", "two", "--from", "t.1")
     equal([n for n in os.listdir(h.path("state")) if n.startswith("two")], [])
     h.ok("run", "-n", "one", "for i in {1..260}; do mkdir d && cd d || break; done; cd /workspace")
     h.fails(1, "deeper than 240 levels", "snapshot", "one", "deep")

@@ -3,6 +3,9 @@ import {foreign, h} from "./dom.js";
 
 const GOOD = new Set(["ready"]), RESTING = new Set(["not started", "not ours"]), BAD = new Set(["failed", "unavailable", "failing"]);
 const FOR = {
+	"agent-server": ["Agent server", "OpenHands V1's own server, which runs an agent in this sandbox."],
+	agent_skills: ["Agent skills", "Functions for cells, such as open_file and edit_file."],
+	envd: ["E2B", "Runs commands and watches files for programs that use the SDKs of E2B."],
 	browser: ["Browser", "A Chromium that the agent drives; the tab Browser shows it."],
 	jupyter: ["Notebook", "Runs Python cells in a kernel that keeps its variables."],
 	mcp: ["MCP servers", "Runs MCP servers beside the shell and offers their tools."],

@@ -383,8 +383,7 @@ handle_signin(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 	if (hr_json_decode(q->body, q->body_len, &body, NULL) != 0 ||
 	    hr_json_type(body) != HR_PY_DICT ||
 	    !hr_signin_asked(body, strcmp(q->scheme, "https") == 0, &asked))
-		(void)hr_fleet_say(
-		    a, 400, "path must end with /handrail/, and port must be a number");
+		(void)hr_fleet_say(a, 400, "path must end with /handrail/, port must be a number");
 	else if (is_call(q, "POST", "signin"))
 		sign_in(api, q, &asked, a);
 	else
