@@ -365,7 +365,11 @@ hr_spawn_here(struct hr_spawn *s, int *ret_code, struct hr_err *err)
 int
 hr_pidfd_open(pid_t pid)
 {
-	return (int)syscall(SYS_pidfd_open, pid, 0u);
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0u);
+
+	if (fd < 0 && errno == ENOENT)
+		errno = ESRCH; /* newer kernels return ENOENT while the process is reaped */
+	return fd;
 }
 
 int

@@ -111,7 +111,7 @@ def wait_gone(pid, seconds):
     """Whether a process, of ours or not, ended in time. Sleeps on its pidfd."""
     try:
         fd = os.pidfd_open(pid)
-    except ProcessLookupError:
+    except (ProcessLookupError, FileNotFoundError):  # the second one while it is reaped (seen with Linux 6.18)
         return True
     try:
         return bool(select.select([fd], [], [], seconds)[0])
