@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Clients of TLS in a box whose hosts have rules for requests: each accepts the certificate of the box's own authority,
-by the variables and files that the box has (doc/host.md, "The network of a box"). All but cargo and apt also send the
-placeholder of a credential, for which the server sees the secret. Registries are the test's own."""
+by the variables and files that the box has (doc/host.md, "The network of a box"), and sends the placeholder of a
+credential, for which the server sees the secret. Registries are the test's own."""
 
 import base64
 import functools
@@ -33,7 +33,7 @@ java.net.URLConnection c = new java.net.URL(a[0]).openConnection();
 c.setRequestProperty("Authorization", a[1]); System.out.println(new String(c.getInputStream().readAllBytes())); } }"""
 VALUE = "the-real-value-of-the-test"
 BEARER, BASIC = "Bearer " + VALUE, "Basic " + base64.b64encode(b"x:" + VALUE.encode()).decode()
-SEEN = {"www": BEARER, "npm": BEARER, "pypi": BASIC, "golang": BASIC, "crates": None, "apt": None}
+SEEN = {"www": BEARER, "npm": BEARER, "pypi": BASIC, "golang": BASIC, "crates": VALUE, "apt": BASIC}
 HELLO = b"hello of the test\n"
 
 
@@ -77,7 +77,8 @@ def registries(port):
                 "tarball": at % "npm" + "/e2epkg.tgz",
                 "integrity": "sha512-" + base64.b64encode(hashlib.sha512(node).digest()).decode()}}}}).encode(),
         ("npm", "/e2epkg.tgz"): node,
-        ("crates", "/index/config.json"): json.dumps({"dl": at % "crates" + "/dl/{crate}/{version}"}).encode(),
+        ("crates", "/index/config.json"): json.dumps({"dl": at % "crates" + "/dl/{crate}/{version}",
+                                                      "auth-required": True}).encode(),
         ("crates", "/index/e2/ep/e2epkg"): json.dumps({
             "name": "e2epkg", "vers": "1.0.0", "deps": [], "features": {}, "yanked": False,
             "cksum": hashlib.sha256(crate).hexdigest()}).encode() + b"\n",
@@ -98,7 +99,11 @@ class Registry(http.server.BaseHTTPRequestHandler):
         self.server.seen.append((host, self.headers.get("Authorization")))
         path = self.path if self.path.startswith("/./") or host != "apt" else "/." + self.path
         body = registries(self.server.server_address[1]).get((host, path))
-        self.send_response(404 if body is None else 200)
+        known = self.headers.get("Authorization") is not None  # go and cargo send what they have only if they are asked
+        if not known:
+            body = None
+        self.send_response(401 if not known else 404 if body is None else 200)
+        self.send_header("WWW-Authenticate", "Basic realm=\"e2e\"")
         self.send_header("Content-Type", "text/html" if path.startswith("/simple/") else "application/octet-stream")
         self.send_header("Content-Length", str(len(body or b"")))
         self.end_headers()
@@ -115,7 +120,16 @@ APT = ("mkdir -p lists/partial cache/archives/partial; "
        "echo \"deb [trusted=yes] https://apt.example:$AT/ ./\" >sources; "
        "apt-get() { command apt-get -qq -o Dir::Etc::SourceList=$PWD/sources -o Dir::Etc::SourceParts=/dev/null "
        "-o Dir::State::Lists=$PWD/lists -o Dir::Cache=$PWD/cache -o APT::Sandbox::User= "
-       "-o Acquire::Languages=none \"$@\"; }; ")
+       "-o Acquire::Languages=none -o Dir::Etc::netrc=$PWD/auth.conf \"$@\"; }; "
+       "echo \"machine apt.example:$AT login x password $API_TOKEN\" >auth.conf; ")
+# go compares the port, too, and pip does not
+NETRC = ("for at in %s.example{,:$AT}; do echo \"machine $at login x password $API_TOKEN\"; done >netrc; "
+         "export NETRC=$PWD/netrc; ")
+PIP = ("/usr/bin/pip3 -q download --no-deps --index-url https://%spypi.example:$AT/simple/ e2epkg; "
+       "test -s e2epkg-1.0-py3-none-any.whl")
+GO = ("printf 'module x\\n' >go.mod; GOFLAGS=-modcacherw GOMODCACHE=$PWD/mod GOTOOLCHAIN=local GOSUMDB=off "
+      "GOPROXY=https://%sgolang.example:$AT go mod download e2e.example/pkg@v1.0.0; "
+      "ls mod/e2e.example/pkg@v1.0.0/go.mod")
 CLIENTS = [
     ("curl", {"curl": "curl"}, "www", "curl -sSf %s >got" % HEADER % "H"),
     ("wget", {"wget": "wget"}, "www", "wget -qO got %s" % HEADER % "-header"),
@@ -137,24 +151,21 @@ CLIENTS = [
      "2>err; "
      "java -Djavax.net.ssl.trustStore=keys -Djavax.net.ssl.trustStorePassword=changeit Get.java %s >got"
      % (JAVA, FETCH, FETCH)),
-    ("pip", {"/usr/bin/pip3": "python3-pip"}, "pypi",
-     "/usr/bin/pip3 -q download --no-deps --index-url https://x:$API_TOKEN@pypi.example:$AT/simple/ e2epkg; "
-     "test -s e2epkg-1.0-py3-none-any.whl", ),
+    ("pip", {"/usr/bin/pip3": "python3-pip"}, "pypi", PIP % "x:$API_TOKEN@"),
+    ("pip with netrc", {"/usr/bin/pip3": "python3-pip"}, "pypi", NETRC % "pypi" + PIP % ""),
     ("npm", {"npm": "npm"}, "npm",
      "npm init -y >/dev/null; echo \"//npm.example:$AT/:_authToken=$API_TOKEN\" >.npmrc; "
      "npm install --no-audit --no-fund --registry https://npm.example:$AT/ e2epkg; "
      "test -s node_modules/e2epkg/package.json"),
     ("cargo", {"cargo": "cargo"}, "crates",
-     "mkdir .cargo src; touch src/lib.rs; export CARGO_HOME=$PWD/home; "
-     "printf '[source.crates-io]\\nreplace-with = \"e\"\\n[source.e]\\nregistry = "
-     "\"sparse+https://crates.example:%s/index/\"\\n' $AT >.cargo/config.toml; "
+     "mkdir .cargo src; touch src/lib.rs; export CARGO_HOME=$PWD/home CARGO_REGISTRIES_E_TOKEN=$API_TOKEN; "
+     "printf '[registries.e]\\nindex = \"sparse+https://crates.example:%s/index/\"\\n"
+     "[registry]\\nglobal-credential-providers = [\"cargo:token\"]\\n' $AT >.cargo/config.toml; "
      "printf '[package]\\nname = \"x\"\\nversion = \"1.0.0\"\\nedition = \"2021\"\\n' >Cargo.toml; "
-     "printf '[dependencies]\\ne2epkg = \"1\"\\n' >>Cargo.toml; cargo fetch -q; "
+     "printf '[dependencies]\\ne2epkg = { version = \"1\", registry = \"e\" }\\n' >>Cargo.toml; cargo fetch -q; "
      "ls home/registry/src/*/e2epkg-1.0.0/Cargo.toml"),
-    ("go", {"go": "golang-go"}, "golang",
-     "printf 'module x\\n' >go.mod; GOFLAGS=-modcacherw GOMODCACHE=$PWD/mod GOTOOLCHAIN=local GOSUMDB=off "
-     "GOPROXY=https://x:$API_TOKEN@golang.example:$AT go mod download e2e.example/pkg@v1.0.0; "
-     "ls mod/e2e.example/pkg@v1.0.0/go.mod"),
+    ("go", {"go": "golang-go"}, "golang", GO % "x:$API_TOKEN@"),
+    ("go with netrc", {"go": "golang-go"}, "golang", NETRC % "golang" + GO % ""),
     ("apt", {"apt-get": "apt"}, "apt", APT + "apt-get update; apt-get download e2e-pkg; test -s e2e-pkg_1_all.deb"),
 ]
 
