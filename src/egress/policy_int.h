@@ -86,6 +86,8 @@ policy_node(struct egress_policy *p, const void *key, size_t len, struct hr_err 
 int policy_range_of(const struct sockaddr *a, struct policy_range *ret);
 /* Clears the bits beyond the length. */
 void policy_mask(struct policy_range *r);
+/* Returns true if all of `r` is in `outer`. */
+bool policy_contains(const struct policy_range *outer, struct policy_range r);
 /* Replaces an IPv6 range that stands for IPv4 addresses (mapped, 64:ff9b::/96, 6to4) by these.
  * Returns false if there is none. */
 bool policy_embedded(struct policy_range *r);

@@ -21,8 +21,8 @@ policy_mask(struct policy_range *r)
 	memset(r->a + i, 0, sizeof(r->a) - i);
 }
 
-static bool
-contains(const struct policy_range *outer, struct policy_range r)
+bool
+policy_contains(const struct policy_range *outer, struct policy_range r)
 {
 	if (outer->version != r.version || outer->length > r.length)
 		return false;
@@ -76,7 +76,7 @@ policy_embedded(struct policy_range *r)
 	size_t i;
 
 	for (i = 0; i < PUBLIC6; i++)
-		if (contains(&special[i], *r)) {
+		if (policy_contains(&special[i], *r)) {
 			v4.length = (uint8_t)(r->length - 8 * skips[i]);
 			if (v4.length > 32)
 				v4.length = 32; /* 6to4: the rest is the network behind it */
@@ -93,10 +93,10 @@ policy_is_private(const struct policy_range *r)
 	size_t i;
 
 	if (r->version == 6 && r->length >= special[PUBLIC6].length &&
-	    !contains(&special[PUBLIC6], *r))
+	    !policy_contains(&special[PUBLIC6], *r))
 		return true;
 	for (i = PUBLIC6 + 1; i < SPECIAL; i++)
-		if (contains(&special[i], *r))
+		if (policy_contains(&special[i], *r))
 			return true;
 	return false;
 }

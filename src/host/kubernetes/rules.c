@@ -5,25 +5,16 @@
 
 #include "host/kubernetes/rules.h"
 
-#include <arpa/inet.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <json-c/json.h>
 
 #include "base/err.h"
+#include "egress/policy_int.h"
 #include "host/config/rules.h"
 #include "host/config/settings.h"
 #include "proto/json.h"
-
-/* Ranges that a public range does not include, as policy_is_private() in src/egress has them. */
-static const char *const private[] = {"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8",
-    "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
-    "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
-    "224.0.0.0/4", "240.0.0.0/4"};
-#define PRIVATE (sizeof(private) / sizeof(*private))
 
 /* The cluster's resolver, as kubeadm and the services of clouds name it. */
 static const char dns[] =
@@ -39,52 +30,11 @@ hr_kubernetes_has_rules(const struct hr_config *c)
 	return mode != NULL && strcmp(mode, "egress") == 0;
 }
 
-/* An entry of allowOut or denyOut: an IPv4 address or range, with a port or without. */
-struct entry {
-	uint32_t first;
-	unsigned length; /* bits */
-	int port;        /* 0: none */
-};
-
 /* Reads an entry that egress_policy_read() has accepted. Returns false if it is a name or IPv6. */
 static bool
-read_entry(const char *text, struct entry *e)
+read_entry(const char *text, struct policy_target *e)
 {
-	char address[INET_ADDRSTRLEN];
-	size_t n = strcspn(text, "/:");
-	struct in_addr a;
-
-	if (n >= sizeof(address))
-		return false;
-	memcpy(address, text, n);
-	address[n] = '\0';
-	if (inet_pton(AF_INET, address, &a) != 1)
-		return false;
-	e->first = ntohl(a.s_addr);
-	e->length = text[n] == '/' ? (unsigned)strtoul(text + n + 1, NULL, 10) : 32;
-	text = strchr(text, ':');
-	e->port = text != NULL ? (int)strtol(text + 1, NULL, 10) : 0;
-	return true;
-}
-
-static bool
-contains(const struct entry *outer, const struct entry *e)
-{
-	return outer->length <= e->length &&
-	       (outer->length == 0 || (outer->first ^ e->first) >> (32 - outer->length) == 0);
-}
-
-/* Returns true if no address of the range is public. */
-static bool
-is_private(const struct entry *e)
-{
-	struct entry p;
-	size_t i;
-
-	for (i = 0; i < PRIVATE; i++)
-		if (read_entry(private[i], &p) && contains(&p, e))
-			return true;
-	return false;
+	return text != NULL && policy_target_read(text, e, NULL) == 0 && e->range.version == 4;
 }
 
 /* ---- checks ---- */
@@ -102,7 +52,7 @@ refuse(struct hr_err *err, const char *what)
 static int
 check_entries(struct json_object *list, bool ports, struct hr_err *err)
 {
-	struct entry e;
+	struct policy_target e;
 	char what[320];
 	size_t i;
 
@@ -182,30 +132,36 @@ put_ports(struct hr_buf *b, int port, struct json_object *list)
 }
 
 static void
-put_range(struct hr_buf *b, const char *before, const struct entry *e)
+put_range(struct hr_buf *b, const char *before, const struct policy_range *r)
 {
-	hr_buf_addf(b, "%s\"%u.%u.%u.%u/%u\"", before, e->first >> 24, e->first >> 16 & 255,
-	    e->first >> 8 & 255, e->first & 255, e->length);
+	hr_buf_addf(
+	    b, "%s\"%u.%u.%u.%u/%u\"", before, r->a[0], r->a[1], r->a[2], r->a[3], r->length);
 }
 
 /* Writes a rule for a range. A public one does not lead to its private parts, nor to those that
  * `deny` lists. */
 static void
-put_rule(
-    struct hr_buf *b, const struct entry *e, struct json_object *deny, struct json_object *ports)
+put_rule(struct hr_buf *b, const struct policy_target *e, struct json_object *deny,
+    struct json_object *ports)
 {
 	const char *comma = "";
-	struct entry part;
-	size_t i, n = is_private(e) ? 0 : PRIVATE;
+	const struct policy_range *special;
+	struct policy_target part;
+	size_t i;
 
-	put_range(b, "{\"to\":[{\"ipBlock\":{\"cidr\":", e);
+	put_range(b, "{\"to\":[{\"ipBlock\":{\"cidr\":", &e->range);
 	hr_buf_adds(b, ",\"except\":[");
-	for (i = 0; i < n + hr_json_count(deny); i++) {
-		const char *text = i < n ? private[i] : hr_json_text(hr_json_entry(deny, i - n));
-
-		if (text == NULL || !read_entry(text, &part) || !contains(e, &part))
+	for (i = 0; !policy_is_private(&e->range) && (special = policy_special(i)) != NULL; i++) {
+		if (!policy_contains(&e->range, *special))
 			continue;
-		put_range(b, comma, &part);
+		put_range(b, comma, special);
+		comma = ",";
+	}
+	for (i = 0; i < hr_json_count(deny); i++) {
+		if (!read_entry(hr_json_text(hr_json_entry(deny, i)), &part) ||
+		    !policy_contains(&e->range, part.range))
+			continue;
+		put_range(b, comma, &part.range);
 		comma = ",";
 	}
 	hr_buf_adds(b, "]}}],");
@@ -216,11 +172,11 @@ put_rule(
 static bool
 denies_all(struct json_object *deny)
 {
-	struct entry e;
+	struct policy_target e;
 	size_t i;
 
 	for (i = 0; i < hr_json_count(deny); i++)
-		if (read_entry(hr_json_text(hr_json_entry(deny, i)), &e) && e.length == 0)
+		if (read_entry(hr_json_text(hr_json_entry(deny, i)), &e) && e.range.length == 0)
 			return true;
 	return false;
 }
@@ -232,9 +188,9 @@ hr_kubernetes_put_rules(const struct hr_config *c, struct hr_buf *b)
 	struct json_object *allow = hr_json_at(rules, "allowOut"),
 			   *deny = hr_json_at(rules, "denyOut");
 	struct json_object *ports = hr_json_at(rules, "ports");
-	const struct entry all = {0};
+	const struct policy_target all = {.range = {.version = 4}};
 	const char *comma = "";
-	struct entry e;
+	struct policy_target e;
 	size_t i;
 
 	/* allowOut beats denyOut */
