@@ -429,6 +429,59 @@ def refusals(h):
     h.ok("down")
 
 
+ATTACKS = """
+import errno, socket, struct
+socket.setdefaulttimeout(60)
+
+def tried(what, *args):
+    try:
+        return what(*args) or "done"
+    except OSError as e:
+        return errno.errorcode[e.errno]
+
+def udp(at, data):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.connect(at)
+        s.send(data)
+        return s.recv(512)
+
+def ask(at, kind):
+    query = struct.pack(">6H", 7, 256, 1, 0, 0, 0) + b"\\6secret\\1c\\7example\\0" + struct.pack(">2H", kind, 1)
+    got = udp((at, 53), query)
+    return got[3] & 15, got[-4:-2] if kind == 1 else b""
+
+for args in ((socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP), (socket.AF_INET6, socket.SOCK_RAW, 58),
+             (socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP), (socket.AF_PACKET, socket.SOCK_RAW)):
+    print(tried(socket.socket, *args))
+print(tried(udp, ("8.8.8.8", 443), b"x"), tried(udp, ("169.254.169.254", 80), b"x"))
+print(ask("8.8.8.8", 1), ask("10.0.0.53", 16), ask("198.18.0.1", 10))
+"""
+
+
+def attacks(h):
+    """Ways around the broker: other protocols and resolvers, the files and the route that lead to it, the machine's own
+    services. Nothing of these reaches a server or the machine's resolver."""
+    h.up(h.rules("a.example"))
+    got = h.ok("run", "/usr/bin/python3 - <<'E'\n%sE" % ATTACKS).split("\n")
+    equal([line in ("EPERM", "EACCES") for line in got[:4]], [True] * 4, got)
+    equal(got[4:6], ["ECONNREFUSED ECONNREFUSED", r"(0, b'\xc6\x12') (5, b'') (5, b'')"])
+    h.ok("run", "ip -V")
+    for change in ("echo nameserver 127.0.0.1 >/etc/resolv.conf", "rm -f /etc/resolv.conf", "umount /etc/resolv.conf",
+                   "umount /etc/ssl/certs/ca-certificates.crt", "echo x >/run/handrail/network/refused",
+                   "ip route del local default dev lo", "ip route add unreachable 93.184.216.0/24",
+                   "ip link set lo down", "ip link add x type dummy"):
+        equal(h("run", "(%s) 2>/dev/null" % change).returncode != 0, True, change)
+    seen = len(h.seen)
+    for target in ("127.0.0.1", "localhost", "127.9.9.9", "169.254.169.254", "[::1]", "[2606:4700::1111]"):
+        equal(refused(h.get(target)), True, target)
+    proxied = "curl -s -m 60 -o /dev/null -w '%%{http_connect}' -p -x http://127.0.0.1:3128 http://%s/"
+    for target in ("a.example:22", "127.0.0.1:%d" % h.web, "localhost:%d" % h.web, "169.254.169.254:80"):
+        equal(h("run", proxied % target).stdout.strip(), "403", target)
+    equal((len(h.seen), h.names.asked), (seen, []))
+    equal((h.get("a.example"), refused(h.get("c.example")), h.names.asked), (allowed("a.example"), True, ["a.example"] * 2))
+    h.ok("down")
+
+
 def pool(h):
     """A waiting box is taken for the same rules alone, by their content; frozen, its broker works."""
     h.file(json.dumps(json.loads(h.rules("a.example").split("=", 1)[1])), "cwd", "net.json")
@@ -510,7 +563,7 @@ def main():
         skip_all("handrail-egress is not built: apt-get install libc-ares-dev libssl-dev, and configure again")
     process.become_subreaper()
     return run((life, changes, presets_and_words, cuts, restarts, interrupted,
-                secrets, left_behind, requests, certificates, refusals, tokens,
+                secrets, left_behind, requests, certificates, refusals, attacks, tokens,
                 told, pool, doctor), made=World)
 
 
