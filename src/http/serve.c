@@ -21,6 +21,7 @@
 #define TIMEOUT_S (7 * 86400) /* seconds; nginx has the shorter timeout */
 #define PIECE 16384
 #define PIECES_MAX (4 * PIECE)
+#define REST_S 10 /* seconds in which nginx must have read an early answer */
 
 /* A body that still arrives. libevent reads no body of a TRACE and leaves the bytes
  * after its head alone until it is answered. */
@@ -235,6 +236,48 @@ buffer_of(const void *p, size_t len)
 	return b;
 }
 
+static void
+drop_rest(struct bufferevent *be, void *arg)
+{
+	struct evbuffer *in = bufferevent_get_input(be);
+
+	(void)arg;
+	(void)evbuffer_drain(in, evbuffer_get_length(in));
+}
+
+static void
+on_rest_end(struct bufferevent *be, short what, void *arg)
+{
+	(void)be;
+	(void)what;
+	evhttp_connection_free(arg);
+}
+
+/* Ends the stream of an early answer. nginx loses an answer if the connection is closed while it
+ * still sends the body, so the rest is read until nginx, which has the answer, closes. */
+static void
+end_early(struct hr_serve_request *q)
+{
+	static const struct timeval most = {.tv_sec = REST_S};
+	struct evhttp_connection *connection = q->connection;
+	struct bufferevent *be = socket_of(q);
+
+	request_free(q);
+	bufferevent_setcb(be, drop_rest, NULL, on_rest_end, connection);
+	bufferevent_set_timeouts(be, &most, &most);
+	drop_rest(be, NULL);
+	if (bufferevent_enable(be, EV_READ | EV_WRITE) != 0 ||
+	    bufferevent_write(be, "0\r\n\r\n", 5) != 0)
+		evhttp_connection_free(connection);
+}
+
+static bool
+is_early(const struct hr_serve_request *q)
+{
+	return q->req != NULL && q->body != NULL && !q->body->cut &&
+	       q->body->reader.part != HR_HTTP_DONE;
+}
+
 void
 hr_serve_answer(struct hr_serve_request *q, int status, const char *type, const void *p, size_t len)
 {
@@ -243,7 +286,14 @@ hr_serve_answer(struct hr_serve_request *q, int status, const char *type, const 
 
 	if (type != NULL)
 		hr_serve_set(q, "Content-Type", type);
-	request_free(q);
+	if (is_early(q)) {
+		evhttp_send_reply_start(req, body != NULL ? status : 503, NULL);
+		hr_serve_send(q, p, len);
+		end_early(q);
+		req = NULL;
+	} else {
+		request_free(q);
+	}
 	if (req != NULL)
 		evhttp_send_reply(req, body != NULL ? status : 503, NULL, body);
 	if (body != NULL)
@@ -299,6 +349,10 @@ hr_serve_end(struct hr_serve_request *q, bool whole)
 	struct evhttp_request *req = q->req;
 	struct evhttp_connection *connection = q->connection;
 
+	if (whole && is_early(q)) {
+		end_early(q);
+		return;
+	}
 	request_free(q);
 	if (req != NULL && whole)
 		evhttp_send_reply_end(req);

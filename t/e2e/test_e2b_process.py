@@ -360,7 +360,7 @@ class Sender:
         self.c, self.chunked = s.connection(PATIENCE), length is None
         self.c.putrequest("POST", END + "StreamInput")
         framing = "Transfer-Encoding" if self.chunked else "Content-Length"
-        headers = dict(SECRET, **{"Content-Type": "application/connect+json", framing: length or "chunked"}, **headers)
+        headers = {**SECRET, "Content-Type": "application/connect+json", framing: length or "chunked", **headers}
         for name, value in headers.items():
             self.c.putheader(name, value)
         self.c.endheaders()
@@ -449,6 +449,24 @@ def input_as_it_arrives():
         equal(five.answer(), (200, [{}, {}]))
 
 
+def early_answers():
+    """The answer to a call reaches a client whose messages are on their way."""
+    with sandbox() as s:
+        message = framed({"data": {"input": {"stdin": "x" * (1 << 20)}}}) * 4
+        whole = framed({"start": {"process": {"pid": 1}}}) + message
+        for n, length in enumerate((None, str(len(whole))) * 10):
+            one = Sender(s, length)
+            with contextlib.suppress(ConnectionError):
+                one.raw(whole)
+            status, found = one.answer()
+            equal((status, [m["error"]["code"] for m in found]), (200, ["not_found"]), n)
+        for n in range(10):
+            two = Sender(s, **{"Content-Type": "text/plain"})
+            with contextlib.suppress(ConnectionError):
+                two.raw(whole)
+            equal(two.answer(), (415, []), n)
+
+
 def much_input():
     """A process that reads nothing holds its sender back, not the others, in little memory."""
     with sandbox() as s:
@@ -526,5 +544,5 @@ if __name__ == "__main__":
     sys.exit(run_tests([
         recordings, a_killed_server_ends_nothing, output_while_there_is_no_server, a_killed_keeper_ends_its_processes,
         an_upgrade_ends_nothing, a_killed_handraild_ends_nothing, deadlines, tags, many_readers, a_slow_reader,
-        a_thousand_streams, hostile_bodies, input_as_it_arrives, much_input, a_sender_that_leaves,
-        signals_and_groups, a_client_that_leaves_ends_nothing]))
+        a_thousand_streams, hostile_bodies, input_as_it_arrives, early_answers, much_input,
+        a_sender_that_leaves, signals_and_groups, a_client_that_leaves_ends_nothing]))
