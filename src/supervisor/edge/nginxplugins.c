@@ -84,6 +84,16 @@ keep_from_page(struct hr_buf *b, const struct hr_plugin *p, const struct hr_mani
 
 #define KEYLESS_MAX 256 /* maximum concurrent requests to all plugins without a key */
 #define LIMIT_MAX 65535 /* the most that nginx takes */
+#define ROOM 768        /* requests that fit while another nginx takes over */
+
+/* Returns the number of requests to plugins, two connections each, at which nginx gets more. */
+static long long
+requests_before_more(long long connections)
+{
+	long long fit = connections / 2, most = fit - ROOM > fit / 4 ? fit - ROOM : fit / 4;
+
+	return most < LIMIT_MAX ? most : LIMIT_MAX;
+}
 
 static void
 one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifest_http *h,
@@ -111,7 +121,7 @@ one_location(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manife
 		hr_buf_addf(b,
 		    "\tlimit_conn handrail_many_%lld %lld;\n"
 		    "\tlimit_conn_dry_run on;\n\tlimit_conn_log_level warn;\n",
-		    connections, connections / 8 < LIMIT_MAX ? connections / 8 : LIMIT_MAX);
+		    connections, requests_before_more(connections));
 	hr_buf_addf(
 	    b, "\terror_page 403 = @handrail_%s;\n", p->m.v1 ? "v1_unauthorized" : "forbidden");
 	hr_buf_adds(b, "\terror_page 413 = @handrail_too_large;\n"
