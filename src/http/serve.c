@@ -303,12 +303,19 @@ hr_serve_answer(struct hr_serve_request *q, int status, const char *type, const 
 void
 hr_serve_start(struct hr_serve_request *q, const char *type)
 {
+	struct evbuffer *in;
+
 	if (q->req == NULL)
 		return;
 	if (type != NULL)
 		hr_serve_set(q, "Content-Type", type);
 	hr_serve_set(q, "X-Accel-Buffering", "no");
 	evhttp_send_reply_start(q->req, 200, NULL);
+	if (q->body == NULL) {
+		in = evhttp_request_get_input_buffer(q->req);
+		(void)evbuffer_drain(in, evbuffer_get_length(in));
+		evhttp_clear_headers(evhttp_request_get_input_headers(q->req));
+	}
 }
 
 static void

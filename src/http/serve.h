@@ -60,7 +60,8 @@ void hr_serve_answer(
     struct hr_serve_request *q, int status, const char *type, const void *p, size_t len);
 
 /* Starts a stream with status 200; type NULL: no Content-Type. Before that, libevent does not
- * notice that a client leaves. Its head leaves with the next data or the end. */
+ * notice that a client leaves. Its head leaves with the next data or the end. The request's headers
+ * and a whole body are freed: a stream may stay for days. */
 void hr_serve_start(struct hr_serve_request *q, const char *type);
 /* Sends data of a stream; drops the data if the client has left. Nothing bounds the memory but the
  * caller, by hr_serve_pending(). */

@@ -71,6 +71,8 @@ stream_open(struct envd_call *c)
 	if (c->gzip)
 		hr_serve_set(c->q, "Connect-Content-Encoding", "gzip");
 	hr_serve_start(c->q, "application/connect+json");
+	json_object_put(c->in);
+	c->in = NULL;
 }
 
 static void
