@@ -1,9 +1,14 @@
 # The dialect of E2B, as far as it is inside of a sandbox: recordings and their replay, accounts, paths, entries, files.
-check_PROGRAMS += %D%/unit/test_e2b %D%/fuzz/replay_e2b
-TESTS += %D%/unit/test_e2b %D%/fuzz/replay_e2b %D%/e2e/test_e2b_files.py
+check_PROGRAMS += %D%/unit/test_e2b %D%/unit/test_e2b_files_nomem %D%/fuzz/replay_e2b
+TESTS += %D%/unit/test_e2b %D%/unit/test_e2b_files_nomem %D%/fuzz/replay_e2b %D%/e2e/test_e2b_files.py
 t_unit_test_e2b_SOURCES = %D%/unit/test_e2b.c %D%/unit/lines.h %D%/unit/scratch.h
 t_unit_test_e2b_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_e2b_LDADD = libe2b.la $(CHECK_LIBS) $(JSONC_LIBS)
+t_unit_test_e2b_files_nomem_SOURCES = %D%/unit/test_e2b_files_nomem.c %D%/unit/fuse.h %D%/unit/lines.h \
+	%D%/unit/request.h %D%/unit/scratch.h
+t_unit_test_e2b_files_nomem_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS) -fno-builtin
+t_unit_test_e2b_files_nomem_LDADD = libworker.la libdetect.la $(CHECK_LIBS)
+t_unit_test_e2b_files_nomem_LDFLAGS = $(AM_LDFLAGS) $(nomem_wraps)
 t_fuzz_replay_e2b_SOURCES = %D%/fuzz/fuzz_e2b.c %D%/fuzz/replay_main.c
 t_fuzz_replay_e2b_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_fuzz_replay_e2b_LDADD = libworker.la libdetect.la libbase.la

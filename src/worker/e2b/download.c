@@ -415,7 +415,9 @@ hr_e2b_download(struct hr_e2b_call *c)
 	if (!hr_e2b_check_query(c) || !hr_e2b_find_user(c))
 		return;
 	(void)hr_request_query_bytes(c->r, "path", &given);
-	if (hr_e2b_path(&path, hr_span_of_buf(&given), &c->who, c->setup->directory, &why) < 0)
+	if (given.fail != HR_OK)
+		hr_answer_generic(c->ret);
+	else if (hr_e2b_path(&path, hr_span_of_buf(&given), &c->who, c->setup->directory, &why) < 0)
 		hr_e2b_refuse(c, 400, "error expanding and resolving path '%s': %s",
 		    hr_buf_str(&given), hr_buf_str(&why));
 	else

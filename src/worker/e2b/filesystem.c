@@ -171,6 +171,8 @@ do_list(struct call *k)
 		return fail_sys(
 		    k, HR_CONNECT_INTERNAL, "error reading directory", "open", real, errno);
 	hr_buf_adds(&k->out, "{\"entries\":[");
+	if (k->out.fail != HR_OK)
+		return hr_connect_fail(&k->error, HR_CONNECT_INTERNAL, "out of memory");
 	top = fd;
 	fd = -1;
 	if (list(k, top, path, depth < 1 ? 1 : depth > HR_PATH_DEPTH ? HR_PATH_DEPTH : depth) < 0)

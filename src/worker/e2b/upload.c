@@ -27,6 +27,8 @@ part_begin(void *arg, const char *disposition, size_t len)
 
 	u->wanted = disposition != NULL && hr_params_get(disposition, len, "name", &value) &&
 		    value.len == 4 && memcmp(value.p, "file", 4) == 0;
+	if (value.fail != HR_OK)
+		return hr_e2b_write_fail(u, 500, "%s", "out of memory");
 	if (!u->wanted)
 		return 0;
 	if (u->given.len > 0)
@@ -237,6 +239,8 @@ hr_e2b_upload(struct hr_e2b_call *c)
 		    "supported: "
 		    "[gzip]",
 		    encoding);
+	else if (u.given.fail != HR_OK)
+		hr_answer_generic(c->ret);
 	else if (hr_e2b_check_query(c) && hr_e2b_find_user(c)) {
 		if (hr_e2b_write_metadata(&u) == 0) {
 			if (hr_body_is_type(type, "multipart/form-data"))

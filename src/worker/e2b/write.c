@@ -84,6 +84,8 @@ hr_e2b_write_metadata(struct hr_e2b_write *u)
 			continue;
 		}
 		hr_strv_add(&u->metadata, value);
+		if (u->metadata.failed)
+			break;
 		if (len > METADATA_KEY) {
 			(void)snprintf(
 			    text, sizeof(text), "%zu exceeds %d bytes", len, METADATA_KEY);
@@ -115,18 +117,16 @@ put_metadata(struct hr_e2b_write *u, const char *proc)
 {
 	char names[4096];
 	ssize_t len = listxattr(proc, names, sizeof(names));
+	char key[sizeof(HR_E2B_XATTR) + METADATA_KEY];
 	const char *name;
-	HR_BUF(key, 256);
 	size_t i;
 
 	for (name = names; len > 0 && name < names + len; name += strlen(name) + 1)
 		if (strncmp(name, HR_E2B_XATTR, strlen(HR_E2B_XATTR)) == 0)
 			(void)removexattr(proc, name);
 	for (i = 0; i + 1 < u->metadata.n; i += 2) {
-		hr_buf_reset(&key);
-		hr_buf_addf(&key, HR_E2B_XATTR "%s", u->metadata.v[i]);
-		(void)setxattr(
-		    proc, hr_buf_str(&key), u->metadata.v[i + 1], strlen(u->metadata.v[i + 1]), 0);
+		(void)snprintf(key, sizeof(key), HR_E2B_XATTR "%s", u->metadata.v[i]);
+		(void)setxattr(proc, key, u->metadata.v[i + 1], strlen(u->metadata.v[i + 1]), 0);
 	}
 }
 
@@ -260,7 +260,7 @@ hr_e2b_write_end(struct hr_e2b_write *u)
 	put_metadata(u, proc);
 	(void)utimensat(AT_FDCWD, proc, now, 0);
 	hr_strv_add(&u->paths, hr_buf_str(&u->path));
-	return 0;
+	return u->paths.failed ? -1 : 0;
 }
 
 /* ---- the answer ---- */
@@ -309,7 +309,7 @@ hr_e2b_write_done(struct hr_e2b_write *u)
 void
 hr_e2b_write_answer(struct hr_e2b_write *u)
 {
-	if (u->paths.failed || u->out.fail != HR_OK)
+	if (u->paths.failed || u->out.fail != HR_OK || u->why.fail != HR_OK)
 		hr_answer_generic(u->c->ret);
 	else if (u->status != 0)
 		hr_e2b_refuse(u->c, u->status, "%s", hr_buf_str(&u->why));
