@@ -42,7 +42,6 @@
 struct copying {
 	int links, own; /* directories: LINKS, and that of this process's descriptors */
 	bool no_clones; /* the file system cannot share blocks */
-	uint64_t files, bytes;
 	char piece[PIECE], list[ATTRIBUTES_MAX], value[ATTRIBUTES_MAX];
 };
 
@@ -172,7 +171,6 @@ copy_file(struct copying *c, const struct entry *e, struct hr_err *err)
 	if (from < 0 || to < 0 || copy_data(c, from, to, &e->st) != 0 ||
 	    copy_properties(c, from, to, &e->st) != 0)
 		return failed(e->name, err);
-	c->bytes += (uint64_t)e->st.st_blocks * 512;
 	return 0;
 }
 
@@ -270,7 +268,6 @@ copy_entry(struct copying *c, int dir, int to, const char *name, const char *con
 		return failed(name, err);
 	if (S_ISSOCK(e.st.st_mode))
 		return 0;
-	c->files++;
 	if (!S_ISDIR(e.st.st_mode))
 		return copy_linked(c, &e, err);
 	below = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -305,7 +302,6 @@ static int
 copy_storage(int from, int to, const char *const *without, struct hr_err *err)
 {
 	HR_FREE struct copying *c = calloc(1, sizeof(*c));
-	HR_BUF(line, 128);
 	int r;
 
 	if (c == NULL)
@@ -319,11 +315,7 @@ copy_storage(int from, int to, const char *const *without, struct hr_err *err)
 					 : failed(LINKS, err);
 	hr_fd_close(&c->links);
 	hr_fd_close(&c->own);
-	if (r < 0)
-		return -1;
-	hr_buf_addf(
-	    &line, "{\"files\": %" PRIu64 ", \"bytes\": %" PRIu64 "}\n", c->files, c->bytes);
-	return hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&line), line.len, err);
+	return r;
 }
 
 /* Removes an entry of the copy. What has become a link, or is missing, was not copied as such. */
@@ -380,7 +372,6 @@ struct order {
 static int
 copy_to(int from, const struct order *o, struct hr_err *err)
 {
-	static const char shared[] = "{\"shared\": true}\n";
 	const char *name = hr_path_leaf(o->to);
 	HR_FREE char *dir = strndup(o->to, (size_t)(name - o->to));
 	HR_FREE char *links = hr_path_join(o->to, LINKS);
@@ -400,9 +391,7 @@ copy_to(int from, const struct order *o, struct hr_err *err)
 	if (to < 0)
 		return hr_err_sys(err, errno, "open %s", o->to);
 	if (snapshot)
-		return tidy_snapshot(to, o->without, err) < 0
-			   ? -1
-			   : hr_fd_write_full(STDOUT_FILENO, shared, strlen(shared), err);
+		return tidy_snapshot(to, o->without, err);
 	return copy_storage(from, to, o->without, err) < 0 ? -1 : hr_path_remove(links, err);
 }
 
@@ -422,6 +411,44 @@ int
 box_copy_remove(const char *path, struct hr_err *err)
 {
 	return box_ids_run(carry_out, &(struct order){.from = path}, err);
+}
+
+struct sum {
+	uint64_t files, bytes;
+};
+
+static int
+add_one(int dir, const char *name, const struct stat *st, void *arg)
+{
+	struct sum *s = arg;
+
+	(void)dir;
+	(void)name;
+	s->files++;
+	/* a file with several names is found as often */
+	s->bytes += (uint64_t)st->st_blocks * 512 / (S_ISDIR(st->st_mode) ? 1 : st->st_nlink);
+	return 0;
+}
+
+static int
+print_size(const void *arg, struct hr_err *err)
+{
+	struct sum s = {0};
+	unsigned skipped = 0;
+	HR_BUF(line, 128);
+
+	if (hr_path_walk(arg, add_one, &s, &skipped) < 0 || skipped > 0)
+		return hr_err_set(
+		    err, HR_E_TOOLARGE, "the box has directories deeper than %d levels", DEPTH_MAX);
+	hr_buf_addf(
+	    &line, "{\"files\": %" PRIu64 ", \"bytes\": %" PRIu64 "}\n", s.files - 1, s.bytes);
+	return hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&line), line.len, err);
+}
+
+int
+box_copy_size(const char *path, struct hr_err *err)
+{
+	return box_ids_run(print_size, path, err);
 }
 
 /* ---- the freezer ---- */

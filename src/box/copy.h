@@ -17,11 +17,14 @@ struct box_copy {
 	const char *without[BOX_COPY_WITHOUT]; /* paths below `from` to leave out; NULL: no more */
 };
 
-/* Copies a storage, as the root of a box of this account, and prints {"files": N, "bytes": N} on
- * standard output, or {"shared": true} if the file system made a snapshot, which shares the disk's
- * blocks with the original and has its sockets, too. The group is thawed again, also after a
- * failure. Returns 0, or -1 with *err. */
+/* Copies a storage, as the root of a box of this account. On btrfs the copy is a snapshot, which
+ * shares the blocks of the disk with the original and has its sockets, too. The group is thawed
+ * again, also after a failure. Returns 0, or -1 with *err. */
 int box_copy(const struct box_copy *c, struct hr_err *err);
+
+/* Prints {"files": N, "bytes": N} for a directory, as the root of a box of this account. Returns 0,
+ * or -1 with *err. */
+int box_copy_size(const char *path, struct hr_err *err);
 
 /* Removes a directory with its contents, as the root of a box of this account. Returns 0, or -1
  * with *err. */

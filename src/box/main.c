@@ -24,6 +24,7 @@
 static const char usage_text[] =
     "usage: handrail-box [--check] [--detach FD] [FILE]\n"
     "       handrail-box --copy FROM TO [--without PATH]... [--freeze GROUP]\n"
+    "       handrail-box --size DIR\n"
     "       handrail-box --remove DIR\n"
     "Makes a box, an isolated set of processes, and runs a program in it until it ends. FILE has "
     "a\n"
@@ -32,8 +33,9 @@ static const char usage_text[] =
     "  --check      make no box; explain the document, and what this kernel enforces\n"
     "  --detach FD  let the box live on. FD is a socket: a line with the process is written to\n"
     "               it, and the box starts when a byte comes back\n"
-    "  --copy       copy the storage FROM to the new directory TO, and print its size; leave\n"
+    "  --copy       copy the storage FROM to the new directory TO; leave\n"
     "               out PATH below FROM; freeze the control group GROUP meanwhile\n"
+    "  --size       print the number of files of a storage, and the disk that they take\n"
     "  --remove     remove a storage\n"
     "  --help       print this text\n"
     "\n"
@@ -53,7 +55,7 @@ fail(int status, const struct hr_err *e)
 	return status;
 }
 
-/* Implements --copy and --remove. Returns the exit status, or -1 for another command. */
+/* Implements --copy, --size and --remove. Returns the exit status, or -1 for another command. */
 static int
 copy_or_remove(int argc, char **argv)
 {
@@ -62,6 +64,8 @@ copy_or_remove(int argc, char **argv)
 	size_t n = 0;
 	int i;
 
+	if (argc == 3 && strcmp(argv[1], "--size") == 0)
+		return box_copy_size(argv[2], &e) == 0 ? 0 : fail(STATUS_FAILED, &e);
 	if (argc == 3 && strcmp(argv[1], "--remove") == 0)
 		return box_copy_remove(argv[2], &e) == 0 ? 0 : fail(STATUS_FAILED, &e);
 	if (argc < 4 || argc % 2 != 0 || strcmp(argv[1], "--copy") != 0)

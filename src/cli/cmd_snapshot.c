@@ -70,13 +70,9 @@ put_line(struct hr_buf *b, struct json_object *o)
 
 	if (gmtime_r(&t, &tm) != NULL)
 		(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	hr_buf_addf(b, "%-20s %-20s %-7s %-20s ", hr_json_text_or(o, "tag", "-"),
-	    hr_json_text_or(o, "sandbox", "-"), hr_json_text_or(o, "backend", "box"), when);
-	if (hr_json_true_at(o, "shared"))
-		hr_buf_addf(b, "%8s %8s\n", "-", "shared");
-	else
-		hr_buf_addf(b, "%8lld %7.1fM\n", (long long)hr_json_int_at(o, "files"),
-		    (double)hr_json_int_at(o, "bytes") / 1048576);
+	hr_buf_addf(b, "%-20s %-20s %-7s %-20s %8lld %7.1fM\n", hr_json_text_or(o, "tag", "-"),
+	    hr_json_text_or(o, "sandbox", "-"), hr_json_text_or(o, "backend", "box"), when,
+	    (long long)hr_json_int_at(o, "files"), (double)hr_json_int_at(o, "bytes") / 1048576);
 }
 
 static int

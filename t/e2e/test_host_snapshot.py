@@ -247,7 +247,7 @@ def raced(h):
     try:
         swap.stdout.readline()
         for i in range(60):
-            copy = h.directory("copies", str(i))
+            copy = os.path.join(to, str(i))
             done = subprocess.run([os.path.join(BUILD, "handrail-box"), "--copy", top, copy], stderr=subprocess.PIPE,
                                   stdout=subprocess.PIPE, cwd="/", **h.change)
             equal((done.returncode, done.stderr), (0, b""), i)

@@ -91,10 +91,10 @@ void hr_box_remove_groups(struct hr_box *b);
 int hr_box_fill(struct hr_box *b, struct hr_err *err);
 /* Locks that the launcher keeps until it has ended; -1: none. */
 #define HR_BOX_LOCKS 2
-/* Copies a storage without the server's journal, while the group is frozen (NULL: none is). Appends
- * the launcher's line to *out. */
+/* Copies a storage without the server's journal, while the group is frozen (NULL: none is). `to`
+ * is the name of a new directory, which may be there after a failure. */
 int hr_box_copy(const int locks[HR_BOX_LOCKS], const char *from, const char *to, const char *group,
-    struct hr_buf *out, struct hr_err *err);
+    struct hr_err *err);
 /* Removes a tree, which may be missing, and may have files of the box's accounts: an ordinary user
  * cannot remove those of subordinate ids, but the launcher can. `locks`: NULL for none. */
 int hr_box_remove_tree(const int locks[HR_BOX_LOCKS], const char *path, struct hr_err *err);

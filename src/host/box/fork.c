@@ -181,12 +181,11 @@ copy_one(void *arg, size_t i, struct hr_err *err)
 	const char *group = i == 0 ? hr_box_freezer(f->b) : NULL;
 	HR_FREE char *to = copy_path(f, i, err);
 	HR_FREE char *from = i == 0 ? hr_path_join(f->dir, "storage") : copy_path(f, 0, err);
-	HR_BUF(said, SAID_MAX);
 	int r;
 
 	if (to == NULL || from == NULL)
 		return -1;
-	r = hr_box_copy(f->locks, from, to, group, &said, err);
+	r = hr_box_copy(f->locks, from, to, group, err);
 	/* the launcher may have been killed */
 	if (r < 0 && group != NULL)
 		(void)hr_box_freeze(f->b, false, NULL);

@@ -16,8 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <json-c/json.h>
-
 #include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
@@ -112,13 +110,14 @@ hr_box_remove_tree(const int locks[HR_BOX_LOCKS], const char *path, struct hr_er
  * layer of a root directory of its own. */
 int
 hr_box_copy(const int locks[HR_BOX_LOCKS], const char *from, const char *to, const char *group,
-    struct hr_buf *out, struct hr_err *err)
+    struct hr_err *err)
 {
+	HR_BUF(out, SAID_MAX);
 	const char *const argv[] = {"handrail-box", "--copy", from, to, "--without",
 	    "root" HR_BOX_STATE_DIR, "--without", "layers/root/upper" HR_BOX_STATE_DIR,
 	    group != NULL ? "--freeze" : NULL, group, NULL};
 
-	return run_program(locks, argv, group != NULL, NULL, out, err);
+	return run_program(locks, argv, group != NULL, NULL, &out, err);
 }
 
 /* ---- making ---- */
@@ -132,11 +131,14 @@ compose(const struct hr_box *b, const char *tag, bool still, const char *said, c
 	HR_PUT struct json_object *o =
 	    hr_json_texts(err, "tag", tag, "sandbox", b->h->sid, "root", b->root, NULL);
 
-	if (hr_json_decode(said, strlen(said), &size, NULL) < 0 ||
-	    !json_object_is_type(size, json_type_object))
-		return hr_err_set(err, HR_E_RUNTIME, "the launcher did not report its copy");
+	if (hr_json_decode(said, strlen(said), &size, NULL) < 0)
+		return hr_err_set(err, HR_E_RUNTIME, "the launcher did not report the size");
 	if (hr_json_set(o, "created", json_object_new_int64(time(NULL)), err) < 0 ||
 	    hr_json_set(o, "still", json_object_new_boolean(still), err) < 0)
+		return -1;
+	if (hr_json_set(o, "files", json_object_new_int64(hr_json_int_at(size, "files")), err) <
+		0 ||
+	    hr_json_set(o, "bytes", json_object_new_int64(hr_json_int_at(size, "bytes")), err) < 0)
 		return -1;
 	*ret = hr_json_string(o, HR_BOX_RECORD_MAX, err);
 	return *ret != NULL ? 0 : -1;
@@ -159,12 +161,13 @@ make(const struct hr_box_store *s, struct hr_box *b, const char *tag, char **ret
 		return hr_err_nomem(err);
 	if (from == NULL)
 		return hr_err_sys(err, errno, "%s", storage);
-	if (mkdir(to, 0700) != 0)
-		return hr_err_sys(err, errno, "create %s", to);
-	r = hr_box_copy(s->locks, from, to, group, &said, err);
+	r = hr_box_copy(s->locks, from, to, group, err);
 	/* the launcher may have been killed */
 	if (r < 0 && group != NULL)
 		(void)hr_box_freeze(b, false, NULL);
+	if (r == 0)
+		r = run_program(s->locks, (const char *const[]){"handrail-box", "--size", to, NULL},
+		    false, NULL, &said, err);
 	while (r == 0) {
 		free(*ret_json);
 		*ret_json = NULL;
@@ -224,7 +227,6 @@ fill(const struct hr_box_store *s, const struct hr_box *b, const char *tag, cons
 	HR_FREE char *dir = realpath(b->side.dir, NULL);
 	HR_FREE char *part = dir != NULL ? hr_path_join(dir, STORAGE ".new") : NULL;
 	HR_PUT struct json_object *o = hr_box_store_read(s->path, tag);
-	HR_BUF(said, SAID_MAX);
 
 	if (from == NULL || part == NULL)
 		return hr_err_nomem(err);
@@ -238,7 +240,7 @@ fill(const struct hr_box_store *s, const struct hr_box *b, const char *tag, cons
 	/* an earlier command may have been killed here */
 	if (hr_box_remove_tree(s->locks, part, err) < 0)
 		return -1;
-	if (hr_box_copy(s->locks, from, part, NULL, &said, err) < 0) {
+	if (hr_box_copy(s->locks, from, part, NULL, err) < 0) {
 		(void)hr_box_remove_tree(s->locks, part, NULL);
 		return -1;
 	}
