@@ -13,12 +13,14 @@
 
 #include "base/dir.h"
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/path.h"
 #include "base/process/pid.h"
 #include "base/span.h"
 #include "base/text/text.h"
 
 #define MOUNTS_MAX (4u << 20)
+#define PIDS_MAX (64u << 20)
 #define NAME_MAX_BYTES 16 /* maximum length of a process's name, with its NUL */
 #define NAMES_MAX 32
 #define SHELL_KEEPER "handrail-sessio" /* the kernel keeps 15 bytes of a name */
@@ -29,7 +31,7 @@ struct process {
 };
 
 struct processes {
-	struct process *v; /* ascending */
+	struct process *v;
 	size_t n, room;
 };
 
@@ -73,15 +75,56 @@ add(struct processes *p, pid_t pid)
 	return 0;
 }
 
-/* Lists all processes, and marks those of the box. */
+/* Adds the processes of a control group, or of one below it. */
+static int
+add_group(int dirfd, const char *name, const struct stat *st, void *arg)
+{
+	struct processes *p = arg;
+	HR_CLOSE int fd = -1;
+	HR_BUF(text, PIDS_MAX);
+	char *at, *end;
+	long pid;
+
+	(void)st;
+	if (strcmp(name, "cgroup.procs") != 0)
+		return 0;
+	fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || hr_path_read_fd(fd, name, &text, NULL) < 0)
+		return -1;
+	(void)hr_buf_str(&text);
+	for (at = text.p; at != NULL && (pid = strtol(at, &end, 10)) > 1; at = end) {
+		if (add(p, (pid_t)pid) < 0)
+			return -1;
+		p->v[p->n - 1].inside = true;
+	}
+	return 0;
+}
+
+/* Lists the processes of the box's control group, if it has one: a machine has many more. Returns
+ * false if they are not known. */
+static bool
+list_group(const struct hr_box *b, struct processes *ret)
+{
+	const char *group = hr_box_freezer(b);
+	unsigned skipped = 0;
+
+	return group != NULL && hr_path_walk(group, add_group, ret, &skipped) == 0 &&
+	       skipped == 0 && ret->n > 0;
+}
+
+/* Lists processes, and marks those of the box. */
 static int
 list(const struct hr_box *b, struct processes *ret, struct hr_err *err)
 {
-	HR_CLOSEDIR DIR *d = opendir("/proc");
+	HR_CLOSEDIR DIR *d = NULL;
 	bool more = true;
 	pid_t pid;
 	size_t i;
 
+	if (list_group(b, ret))
+		return 0;
+	ret->n = 0;
+	d = opendir("/proc");
 	while ((pid = hr_pid_next(d)) > 0)
 		if (add(ret, pid) < 0)
 			return hr_err_nomem(err);
