@@ -82,7 +82,8 @@ add_group(int dirfd, const char *name, const struct stat *st, void *arg)
 	struct processes *p = arg;
 	HR_CLOSE int fd = -1;
 	HR_BUF(text, PIDS_MAX);
-	char *at, *end;
+	const char *at;
+	char *end;
 	long pid;
 
 	(void)st;
@@ -91,9 +92,10 @@ add_group(int dirfd, const char *name, const struct stat *st, void *arg)
 	fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || hr_path_read_fd(fd, name, &text, NULL) < 0)
 		return -1;
-	(void)hr_buf_str(&text);
-	for (at = text.p; at != NULL && (pid = strtol(at, &end, 10)) > 1; at = end) {
-		if (add(p, (pid_t)pid) < 0)
+	for (at = hr_buf_str(&text); *at != '\0'; at = end + 1) {
+		pid = strtol(at, &end, 10);
+		/* 0 stands for a process that this one cannot see */
+		if (pid <= 1 || *end != '\n' || add(p, (pid_t)pid) < 0)
 			return -1;
 		p->v[p->n - 1].inside = true;
 	}
