@@ -267,8 +267,8 @@ mind(pid_t command, int64_t limit_s, const sigset_t *awaited)
 
 	hr_fd_close_from(0); /* the keeper's connections must end with it */
 	do {
-		const struct timespec left = {.tv_sec = (until - now) / 1000,
-		    .tv_nsec = (until - now) % 1000 * 1000000};
+		const struct timespec left = {
+		    .tv_sec = (until - now) / 1000, .tv_nsec = (until - now) % 1000 * 1000000};
 
 		sig = sigtimedwait(awaited, NULL, &left);
 		if (waitpid(command, &status, WNOHANG) == command)

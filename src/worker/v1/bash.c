@@ -33,32 +33,33 @@ const struct hr_rex_model hr_v1_bash_model = {NULL, NULL, bash_fields, NULL};
 
 /* ---- start ---- */
 
-/* Ends the shells of commands that ended long ago; `one`: only the shell of the oldest one. */
+/* Makes room: ends the shells of commands that ended long ago, or of the one that ended first. */
 static bool
-tidy(struct hr_rex_call *c, bool one)
+tidy(struct hr_rex_call *c)
 {
 	struct hr_command_state s;
 	HR_CLEAN(hr_answer_done) struct hr_answer inner;
 	HR_CLEAN(hr_v1_walk_done) struct hr_v1_walk w;
 	const char *p, *oldest = NULL;
 	int64_t now = hr_wall_ms(), best = INT64_MAX, ended;
+	bool room = false;
 
 	hr_answer_init(&inner);
 	hr_v1_walk_init(&w, c);
 	while ((p = hr_v1_walk_next(&w, &s)) != NULL) {
+		ended = s.started + s.elapsed;
 		if (s.end == HR_COMMAND_RUNNING)
 			continue;
-		ended = s.started + s.elapsed;
-		if (one && ended < best) {
+		hr_answer_reset(&inner);
+		if (ended + KEPT_MS < now && hr_live_end(c->w, p, &inner)) {
+			room = true;
+		} else if (ended < best) {
 			best = ended;
 			oldest = p;
-		} else if (!one && ended + KEPT_MS < now) {
-			hr_answer_reset(&inner);
-			(void)hr_live_end(c->w, p, &inner); /* a later call tries again */
 		}
 	}
 	hr_answer_reset(&inner);
-	return oldest != NULL && hr_live_end(c->w, oldest, &inner);
+	return room || (oldest != NULL && hr_live_end(c->w, oldest, &inner));
 }
 
 static void
@@ -67,7 +68,7 @@ end(struct hr_rex_call *c, const struct hr_v1_command *m)
 	HR_CLEAN(hr_answer_done) struct hr_answer inner;
 
 	hr_answer_init(&inner);
-	(void)hr_live_end(c->w, m->name, &inner); /* otherwise tidy() ends it later */
+	(void)hr_live_end(c->w, m->name, &inner); /* otherwise tidy() does it */
 }
 
 static bool
@@ -94,9 +95,8 @@ make(struct hr_rex_call *c, struct hr_v1_command *m, const struct hr_buf *reques
 	hr_answer_init(&inner);
 	if (!new_id(m))
 		return hr_answer_generic(c->ret);
-	tidy(c, false);
 	ok = hr_live_make(c->w, m->name, &inner);
-	if (!ok && inner.status == 409 && tidy(c, true)) {
+	if (!ok && inner.status == 409 && tidy(c)) {
 		hr_answer_reset(&inner);
 		ok = hr_live_make(c->w, m->name, &inner);
 	}

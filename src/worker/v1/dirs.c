@@ -95,8 +95,8 @@ compare(const void *a, const void *b)
 static int
 read_keys(const struct hr_rex_call *c, const char *path, bool hidden, struct hr_strv *keys)
 {
-	HR_CLOSEDIR DIR *d = hr_dir_take(hr_reach_keep_out(c->w->run_dir,
-	    hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, false), false));
+	HR_CLOSEDIR DIR *d = hr_dir_take(hr_reach_keep_out(
+	    c->w->run_dir, hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, false), false));
 	struct dirent *e;
 	size_t bytes = 0;
 	int sys;
@@ -228,7 +228,8 @@ hr_v1_home(struct hr_rex_call *c)
 	if (!hr_v1_truth(c, "include_hidden", &hidden))
 		return;
 	put_home(c, &home);
-	(void)read_keys(c, hr_buf_str(&home), hidden, &keys); /* an unreadable home has no entries */
+	(void)read_keys(
+	    c, hr_buf_str(&home), hidden, &keys); /* an unreadable home has no entries */
 	hr_buf_addc(b, '{');
 	hr_json_put_named(b, "home", hr_buf_str(&home));
 	hr_buf_adds(b, ",\"favorites\":");
