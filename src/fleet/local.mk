@@ -24,8 +24,10 @@ libfleet_la_SOURCES = \
 	%D%/helper.c %D%/helper.h \
 	%D%/history.c \
 	%D%/local/local.c \
+	%D%/local/localconfig.c %D%/local/localconfig.h \
 	%D%/local/localcopies.c %D%/local/localcopies.h \
 	%D%/local/localimage.c %D%/local/localimage.h \
+	%D%/local/locallog.c %D%/local/locallog.h \
 	%D%/local/localstray.c %D%/local/localstray.h \
 	%D%/local/localwork.c %D%/local/localwork.h \
 	%D%/network.c %D%/network.h \

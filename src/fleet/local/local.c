@@ -5,8 +5,10 @@
 
 #include "fleet/edge.h"
 #include "fleet/helper.h"
+#include "fleet/local/localconfig.h"
 #include "fleet/local/localcopies.h"
 #include "fleet/local/localimage.h"
+#include "fleet/local/locallog.h"
 #include "fleet/local/localstray.h"
 #include "fleet/local/localwork.h"
 #include "fleet/request.h"
@@ -33,18 +35,9 @@
 #include "host/records/record.h"
 #include "proto/json.h"
 
-#define PORT_PATHS "HANDRAIL_PORT_PATHS" /* both are settings of handraild(8) */
-#define V1_DOOR "HANDRAIL_OPENHANDS_V1"
-
 struct local {
-	const struct hr_fleet_options *o;
-	char *dir; /* directory of the records */
-	/* directory of the workspaces of back-ends that use this machine's files; NULL for
-	 * others */
-	char *work;
-	char *sockets; /* directory of the servers' Unix sockets; NULL: they have addresses */
-	bool only;     /* no server has an address */
-	bool tells;    /* true: the back-end can list sandboxes made with this state directory */
+	struct hr_local_place at;
+	bool tells; /* true: the back-end can list sandboxes made with this state directory */
 	struct hr_strv
 	    environ; /* the service's, without its tokens for git, which are nobody else's */
 	bool stays;  /* true: the back-end cannot pause */
@@ -58,85 +51,6 @@ say(void *arg, const char *text)
 	hr_log(HR_LOG_DEBUG, "sandbox %s: %s", (const char *)arg, text);
 }
 
-/* ---- the request's settings ---- */
-
-static int
-set_member(struct hr_config *c, const char *key, struct json_object *value, struct hr_err *err)
-{
-	HR_BUF(b, 1u << 20);
-
-	if (value == NULL)
-		return 0;
-	if (hr_json_type(value) == HR_PY_STR)
-		hr_buf_adds(&b, hr_json_text(value));
-	else
-		(void)hr_json_put(&b, value);
-	return hr_buf_check(&b, NULL) == 0 ? hr_config_set(c, key, hr_buf_str(&b), err)
-					   : hr_err_nomem(err);
-}
-
-/* Adds the variable that prepares the server for a client of OpenHands V1 or E2B. */
-static int
-add_door(const struct local *l, struct json_object *q, struct hr_err *err)
-{
-	/* a server at a Unix socket has the paths anyhow */
-	bool e2b = hr_json_at(q, "e2b") != NULL && !l->only;
-	struct json_object *env = hr_json_at(q, "environment");
-	int v1 = hr_fleet_request_is_v1(q);
-	struct json_object *set = hr_config_value(l->o->config, "sandbox.runtime_startup_env_vars");
-
-	if (v1 < 0 || (v1 == 0 && !e2b))
-		return v1 < 0 ? hr_err_nomem(err) : 0;
-	if (hr_json_type(env) != HR_PY_DICT) {
-		env = NULL; /* the operator's variables, which the new member replaces */
-		if (set == NULL || json_object_deep_copy(set, &env, NULL) != 0)
-			env = json_object_new_object();
-		if (hr_json_set(q, "environment", env, err) != 0)
-			return -1;
-	}
-	return hr_json_set(env, e2b ? PORT_PATHS : V1_DOOR, json_object_new_string("true"), err);
-}
-
-static struct hr_config *
-config_of(const struct local *l, const struct hr_fleet_row *row, struct json_object *q,
-    struct hr_err *err)
-{
-	static const char *const keys[][2] = {{"sandbox.runtime_startup_env_vars", "environment"},
-	    {"sandbox.security.run_as_user", "run_as_user"},
-	    {"sandbox.security.run_as_group", "run_as_group"}};
-	struct hr_config *c = hr_config_copy(l->o->config, err);
-	struct json_object *e2b = hr_json_at(q, "e2b");
-	HR_FREE char *workspace = hr_local_workspace(l->work, row->id);
-	int bad = c == NULL;
-	size_t i;
-
-	if (!bad && workspace != NULL)
-		bad |= hr_config_set(c, "core.workspace_base", workspace, err);
-	if (!bad)
-		bad |= hr_fleet_request_set(q, l->o, row->factor, c, err);
-	if (!bad &&
-	    l->work == NULL) /* otherwise it would become a line of the user's own ~/.bashrc */
-		bad |= add_door(l, q, err);
-	if (!bad && hr_json_text_at(e2b, "root") != NULL)
-		bad |= hr_config_set(c, "box.root", hr_json_text_at(e2b, "root"), err);
-	if (!bad && hr_json_text_at(q, "from") != NULL)
-		bad |= hr_config_set(c, "box.from", hr_json_text_at(q, "from"), err);
-	for (i = 0; !bad && i < sizeof(keys) / sizeof(*keys); i++)
-		bad |= set_member(c, keys[i][0], hr_json_at(q, keys[i][1]), err);
-	if (!bad && hr_json_at(q, "network") != NULL) {
-		bad |= hr_config_set(
-		    c, l->only ? "box.network" : "sandbox.security.network_mode", "egress", err);
-		/* a container of a service that shares the host's network has its own, then */
-		bad |= !l->only && hr_config_set(c, "sandbox.use_host_network", "false", err) < 0;
-		bad |= set_member(c, "sandbox.network", hr_json_at(q, "network"), err);
-	}
-	if (bad) {
-		hr_config_free(c);
-		return NULL;
-	}
-	return c;
-}
-
 /* ---- one sandbox ---- */
 
 /* Opens a recorded sandbox, without asking whether it still answers. */
@@ -147,11 +61,11 @@ open_one(const struct local *l, const char *id, struct hr_err *err)
 	    .environ = hr_strv_list(&l->environ),
 	    .attach = true,
 	    .headless = true,
-	    .state_dir = l->dir,
+	    .state_dir = l->at.dir,
 	    .log = say,
 	    .log_arg = (void *)(uintptr_t)id};
 
-	return hr_sandbox_open(l->o->config, &o, err);
+	return hr_sandbox_open(l->at.o->config, &o, err);
 }
 
 /* Ends a recorded sandbox. *ret_recorded is set if a record existed. */
@@ -169,8 +83,8 @@ end_recorded(const struct local *l, const char *id, bool *ret_recorded, struct h
 		return -1;
 	/* these are remains of a call that was killed between its last steps */
 	hr_record_remove(s);
-	return hr_local_remove_workspace(l->sockets, id, err) == 0
-		   ? hr_local_remove_workspace(l->work, id, err)
+	return hr_local_remove_workspace(l->at.sockets, id, err) == 0
+		   ? hr_local_remove_workspace(l->at.work, id, err)
 		   : -1;
 }
 
@@ -182,7 +96,7 @@ local_stop(void *self, const char *id, struct hr_err *err)
 
 	if (end_recorded(l, id, &recorded, err) != 0)
 		return -1;
-	return recorded || !l->tells ? 0 : hr_local_end_stray(l->o, l->dir, id, err);
+	return recorded || !l->tells ? 0 : hr_local_end_stray(l->at.o, l->at.dir, id, err);
 }
 
 static int
@@ -191,12 +105,12 @@ place(const struct local *l, struct hr_sandbox *s, struct hr_fleet_row *row, str
 	const char *url = hr_sandbox_url(s), *key = hr_sandbox_session_api_key(s);
 
 	if (s->endpoint.unix_socket != NULL) {
-		if (l->sockets == NULL)
+		if (l->at.sockets == NULL)
 			return hr_err_set(err, HR_E_UNSUPPORTED,
 			    "the service reaches sandboxes whose network has rules only as root, "
 			    "and "
 			    "with its own nginx");
-		if (hr_local_link(l->sockets, row->id, s->endpoint.unix_socket, row->at,
+		if (hr_local_link(l->at.sockets, row->id, s->endpoint.unix_socket, row->at,
 			sizeof(row->at), err) < 0)
 			return -1;
 	} else if (url == NULL || strncmp(url, "http://", 7) != 0 ||
@@ -232,7 +146,7 @@ start(const struct local *l, struct hr_fleet_row *row, struct hr_err *err)
 	    .environ = hr_strv_list(&l->environ),
 	    .headless = true,
 	    .detach = true,
-	    .state_dir = l->dir,
+	    .state_dir = l->at.dir,
 	    .log = say,
 	    .log_arg = row->id};
 	HR_PUT struct json_object *q = NULL;
@@ -244,7 +158,7 @@ start(const struct local *l, struct hr_fleet_row *row, struct hr_err *err)
 
 	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) != 0)
 		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
-	c = config_of(l, row, q, err);
+	c = hr_local_config(&l->at, row, q, err);
 	if (c == NULL)
 		return -1;
 	user = hr_json_text_at(hr_json_at(q, "e2b"), "user");
@@ -335,12 +249,12 @@ static int
 local_pause(void *self, const char *id, enum hr_fleet_pause how, struct hr_err *err)
 {
 	struct local as = *(const struct local *)self;
-	struct hr_fleet_options o = *as.o;
+	struct hr_fleet_options o = *as.at.o;
 	HR_CLEAN(hr_config_clean) struct hr_config *c = hr_config_copy(o.config, err);
 
 	if (c == NULL)
 		return -1;
-	as.o = &o;
+	as.at.o = &o;
 	o.config = c;
 	if (as.copies && how != HR_PAUSE_USUAL)
 		return pause_box(&as, c, id, how, err);
@@ -433,7 +347,7 @@ local_tidy(void *self, struct hr_err *err)
 {
 	const struct local *l = self;
 
-	return hr_local_tidy(l->dir, l->work, l->sockets, err);
+	return hr_local_tidy(l->at.dir, l->at.work, l->at.sockets, err);
 }
 
 static int
@@ -442,9 +356,9 @@ local_list(void *self, hr_fleet_id_fn *fn, void *arg, struct hr_err *err)
 	const struct local *l = self;
 	struct hr_err why = {0};
 
-	if (hr_local_list_recorded(l->dir, fn, arg, err) != 0)
+	if (hr_local_list_recorded(l->at.dir, fn, arg, err) != 0)
 		return -1;
-	if (l->tells && hr_local_list_strays(l->o, l->dir, fn, arg, &why) != 0)
+	if (l->tells && hr_local_list_strays(l->at.o, l->at.dir, fn, arg, &why) != 0)
 		hr_log(HR_LOG_WARNING, "cannot look for sandboxes without a record: %s", why.msg);
 	return 0;
 }
@@ -454,74 +368,23 @@ local_watch(void *self, hr_fleet_news_fn *fn, void *arg, struct hr_err *err)
 {
 	const struct local *l = self;
 
-	return hr_sandbox_events(l->o->config, l->dir, l->o->environ, -1, fn, arg, err);
+	return hr_sandbox_events(l->at.o->config, l->at.dir, l->at.o->environ, -1, fn, arg, err);
 }
 
-/* ---- output ---- */
-
-#define LOGS_PATIENCE_S 10 /* seconds; a log may be long, and only its end is needed */
-
-static int
-add_line(void *arg, const char *line, size_t len)
-{
-	struct hr_buf *b = arg;
-	const char *end;
-
-	if (len > HR_FLEET_LOGS / 2)
-		len = HR_FLEET_LOGS / 2;
-	hr_buf_add(b, line, len);
-	if (len == 0 || line[len - 1] != '\n')
-		hr_buf_addc(b, '\n');
-	if (b->len <= HR_FLEET_LOGS || hr_buf_check(b, NULL) != 0)
-		return 0;
-	end = memchr(b->p + b->len - HR_FLEET_LOGS, '\n', HR_FLEET_LOGS);
-	hr_buf_drop_front(b, (size_t)(end + 1 - b->p));
-	return 0;
-}
-
-/* Reads the log. Runs in its own process, which ends after LOGS_PATIENCE_S. */
 static int
 local_logs(void *self, const char *id, char **ret_text, struct hr_err *err)
 {
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, id, err);
-	HR_BUF(b, 4 * HR_FLEET_LOGS);
-	struct hr_err why = {0};
 
-	if (s == NULL)
-		return -1;
-	(void)alarm(LOGS_PATIENCE_S);
-	(void)hr_sandbox_connect(s, &why); /* an ended sandbox has a log as well */
-	if (hr_sandbox_logs(s, false, add_line, &b, err) != 0)
-		return -1;
-	*ret_text = hr_buf_take(&b);
-	return *ret_text != NULL ? 0 : hr_err_nomem(err);
-}
-
-static int
-add_refusal(void *arg, const char *line, size_t len)
-{
-	HR_PUT struct json_object *o = NULL;
-
-	return hr_json_decode_foreign(line, len, &o, NULL) == 0 &&
-		       hr_json_str_is(hr_json_at(o, "verdict"), "deny")
-		   ? add_line(arg, line, len)
-		   : 0;
+	return s != NULL ? hr_local_log(s, ret_text, err) : -1;
 }
 
 static int
 local_network_log(void *self, const char *id, char **ret_text, struct hr_err *err)
 {
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, id, err);
-	HR_BUF(b, 4 * HR_FLEET_LOGS);
 
-	if (s == NULL)
-		return -1;
-	(void)alarm(LOGS_PATIENCE_S);
-	if (hr_sandbox_connect(s, err) != 0 ||
-	    hr_sandbox_network_log(s, false, add_refusal, &b, err) != 0)
-		return -1;
-	*ret_text = hr_buf_take(&b);
-	return *ret_text != NULL ? 0 : hr_err_nomem(err);
+	return s != NULL ? hr_local_network_log(s, ret_text, err) : -1;
 }
 
 static int
@@ -530,7 +393,7 @@ local_copies(void *self, const char *what, const char *id, const char *args, cha
 {
 	const struct local *l = self;
 	const struct hr_local_copies with = {
-	    .o = l->o, .dir = l->dir, .environ = hr_strv_list(&l->environ)};
+	    .o = l->at.o, .dir = l->at.dir, .environ = hr_strv_list(&l->environ)};
 
 	return hr_local_copies(&with, what, id, args, ret_json, err);
 }
@@ -538,13 +401,13 @@ local_copies(void *self, const char *what, const char *id, const char *args, cha
 static int
 local_image(void *self, const char *name, char **ret_json, struct hr_err *err)
 {
-	return hr_local_image(((const struct local *)self)->o, name, ret_json, err);
+	return hr_local_image(((const struct local *)self)->at.o, name, ret_json, err);
 }
 
 static int
 local_build(void *self, const char *id, struct hr_err *err)
 {
-	return hr_local_build(((const struct local *)self)->o, id, err);
+	return hr_local_build(((const struct local *)self)->at.o, id, err);
 }
 
 static const struct hr_fleet_engine engine = {
@@ -576,9 +439,9 @@ local_open_store(const struct hr_fleet_options *o, bool make, struct hr_err *err
 static void
 close_it(struct local *l)
 {
-	free(l->dir);
-	free(l->work);
-	free(l->sockets);
+	free(l->at.dir);
+	free(l->at.work);
+	free(l->at.sockets);
 	hr_strv_done(&l->environ);
 	memset(l, 0, sizeof(*l));
 }
@@ -588,7 +451,7 @@ own_environment(struct local *l)
 {
 	size_t i;
 
-	hr_strv_add_all(&l->environ, l->o->environ);
+	hr_strv_add_all(&l->environ, l->at.o->environ);
 	for (i = 0; i < HR_PROVIDERS; i++)
 		hr_strv_unset_env(&l->environ, hr_token_names[i]);
 }
@@ -615,7 +478,7 @@ open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
 	int r = 0;
 
 	memset(l, 0, sizeof(*l));
-	l->o = o;
+	l->at.o = o;
 	own_environment(l);
 	if (l->environ.failed) {
 		close_it(l);
@@ -626,24 +489,25 @@ open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
 	flags = kind.ops->flags;
 	l->tells = (flags & HR_KIND_OF_STATE) != 0;
 	l->stays = kind.ops->pause == NULL;
-	l->only = (flags & HR_KIND_SOCKET) != 0;
+	l->at.only = (flags & HR_KIND_SOCKET) != 0;
 	l->copies = strcmp(kind.ops->name, "box") == 0;
 	/* root alone enters the network of a container; its server has a socket then */
-	sockets = l->only || (kind.ops->network != NULL && hr_account_is_root() && !o->other_nginx);
+	sockets =
+	    l->at.only || (kind.ops->network != NULL && hr_account_is_root() && !o->other_nginx);
 	l->rules = sockets && hr_config_value(o->config, "sandbox.network") == NULL &&
-		   (l->only || may_have_rules(o->config));
-	if (l->only && o->other_nginx)
+		   (l->at.only || may_have_rules(o->config));
+	if (l->at.only && o->other_nginx)
 		r = hr_err_set(err, HR_E_INVAL,
 		    "--no-nginx: only the service's own nginx reaches sandboxes of the back-end "
 		    "%s, which have Unix sockets and no ports",
 		    kind.ops->name);
 	hr_kind_close(&kind);
 	if (r == 0)
-		r = hr_text_setf(&l->dir, err, "%s/sandboxes", o->dir);
+		r = hr_text_setf(&l->at.dir, err, "%s/sandboxes", o->dir);
 	if (r == 0 && (flags & HR_KIND_HERE) != 0)
-		r = hr_text_setf(&l->work, err, "%s/work", o->dir);
+		r = hr_text_setf(&l->at.work, err, "%s/work", o->dir);
 	if (r == 0 && sockets)
-		r = hr_text_setf(&l->sockets, err, "%s/" HR_FLEET_SOCKETS, o->dir);
+		r = hr_text_setf(&l->at.sockets, err, "%s/" HR_FLEET_SOCKETS, o->dir);
 	if (r != 0)
 		close_it(l);
 	return r;
@@ -657,7 +521,8 @@ ask_about_rules(struct local *l)
 	struct hr_err why = {0};
 	struct hr_kind k = {0};
 
-	if (l->rules && hr_kind_open(&k, NULL, l->o->config, l->o->environ, NULL, &why) == 0 &&
+	if (l->rules &&
+	    hr_kind_open(&k, NULL, l->at.o->config, l->at.o->environ, NULL, &why) == 0 &&
 	    k.ops->holds_network != NULL && k.ops->holds_network(k.self, &why) < 0 &&
 	    why.code == HR_E_UNSUPPORTED) {
 		l->rules = false;
@@ -676,13 +541,13 @@ local_open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine
 
 	if (open_it(&self, o, err) != 0)
 		return -1;
-	if (hr_fleet_directory(self.dir, err) != 0 ||
-	    (self.work != NULL && hr_fleet_directory(self.work, err) != 0)) {
+	if (hr_fleet_directory(self.at.dir, err) != 0 ||
+	    (self.at.work != NULL && hr_fleet_directory(self.at.work, err) != 0)) {
 		close_it(&self);
 		return -1;
 	}
 	ask_about_rules(&self);
-	if (self.work != NULL)
+	if (self.at.work != NULL)
 		hr_log(HR_LOG_WARNING,
 		    "the back-end %s isolates nothing: every client with a key runs commands "
 		    "as this user, on this machine",
