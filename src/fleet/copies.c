@@ -21,6 +21,11 @@
 
 #define REQUEST_MAX (2u << 20)
 
+/* members of a branch's request: the id of its fork's first branch; in that one's: true when all
+ * branches exist */
+#define FIRST "fork_first"
+#define FORKED "forked"
+
 /* ---- the turn of a sandbox ---- */
 
 struct entered {
@@ -95,6 +100,14 @@ struct forking {
 	size_t n; /* rows in the store */
 };
 
+static int
+request_in(const struct hr_fleet_row *row, struct json_object **ret, struct hr_err *err)
+{
+	return hr_json_decode(row->request, strlen(row->request), ret, NULL) == 0
+		   ? 0
+		   : hr_err_set(err, HR_E_SYS, "the request of sandbox %s is damaged", row->id);
+}
+
 /* Makes the request of a branch. The caller frees *ret. */
 static int
 request_of(const struct forking *g, const struct hr_fleet_row *parent, const char *session,
@@ -102,15 +115,54 @@ request_of(const struct forking *g, const struct hr_fleet_row *parent, const cha
 {
 	HR_PUT struct json_object *o = NULL;
 
-	if (hr_json_decode(parent->request, strlen(parent->request), &o, NULL) != 0)
-		return hr_err_set(
-		    err, HR_E_SYS, "the request of sandbox %s is damaged", parent->id);
+	if (request_in(parent, &o, err) != 0)
+		return -1;
+	json_object_object_del(o, FIRST);
+	json_object_object_del(o, FORKED);
 	if (hr_json_set(o, "session_id", json_object_new_string(session), err) != 0 ||
 	    hr_json_set(o, "fork", json_object_new_string(parent->id), err) != 0 ||
+	    (g->n > 0 && hr_json_set(o, FIRST, json_object_new_string(g->rows[0].id), err) != 0) ||
 	    hr_fleet_request_shape(o, g->f->set.image, shape, err) != 0)
 		return -1;
 	*ret = hr_json_string(o, REQUEST_MAX, err);
 	return *ret != NULL ? 0 : -1;
+}
+
+/* Records in one step that all branches exist. */
+static enum hr_fleet_result
+decide(struct forking *g, struct hr_err *err)
+{
+	HR_PUT struct json_object *o = NULL;
+	HR_FREE char *request = NULL;
+	bool found = false;
+
+	if (request_in(&g->rows[0], &o, err) != 0 ||
+	    hr_json_set(o, FORKED, json_object_new_boolean(true), err) != 0 ||
+	    (request = hr_json_string(o, REQUEST_MAX, err)) == NULL ||
+	    g->f->store->ops->set_request(g->f->store, &g->rows[0], request, &found, err) != 0)
+		return HR_FLEET_BROKEN;
+	return HR_FLEET_OK;
+}
+
+int
+hr_fleet_is_whole(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err *err)
+{
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row other = {.request = NULL};
+	HR_PUT struct json_object *o = NULL;
+	HR_PUT struct json_object *first = NULL;
+	const char *id;
+
+	if (hr_json_decode(row->request, strlen(row->request), &o, NULL) != 0 ||
+	    hr_json_at(o, "fork") == NULL)
+		return 1;
+	id = hr_json_text_at(o, FIRST);
+	if (id == NULL)
+		return hr_json_true_at(o, FORKED);
+	if (f->store->ops->find(f->store, id, &other, err) < 0)
+		return -1;
+	return other.request != NULL &&
+	       hr_json_decode(other.request, strlen(other.request), &first, NULL) == 0 &&
+	       hr_json_true_at(first, FORKED);
 }
 
 static enum hr_fleet_result
@@ -197,19 +249,25 @@ settle(struct forking *g, enum hr_fleet_result r, const struct hr_err *why)
 	}
 }
 
-static enum hr_fleet_result
-wait_for_all(struct forking *g, struct hr_err *err)
+/* Waits until the branches run. If this process leaves, the next one continues their starts. */
+static void
+wait_for_all(struct forking *g)
 {
 	enum hr_fleet_result r = HR_FLEET_OK;
-	char id[HR_FLEET_ID];
+	struct hr_err err = {0};
 	size_t i;
 
 	for (i = 0; i < g->n && r != HR_FLEET_BROKEN; i++) {
-		(void)snprintf(id, sizeof(id), "%s", g->rows[i].id);
+		struct hr_fleet_row now;
+
+		r = hr_fleet_wait(g->f, g->rows[i].id, &now, &err);
+		if (r == HR_FLEET_NOT_FOUND)
+			g->rows[i].state = HR_FLEET_STOPPED;
+		if (now.request == NULL)
+			continue;
 		hr_fleet_row_done(&g->rows[i]);
-		r = hr_fleet_wait(g->f, id, &g->rows[i], err);
+		g->rows[i] = now;
 	}
-	return r;
 }
 
 enum hr_fleet_result
@@ -230,6 +288,8 @@ hr_fleet_fork(struct hr_fleet *f, const struct hr_fleet_key *k, const struct hr_
 		r = add(&g, &parent, err);
 	if (r == HR_FLEET_OK)
 		r = copy(&g, &parent, ret_json, err);
+	if (r == HR_FLEET_OK)
+		r = decide(&g, err);
 	settle(&g, r, err);
 	leave(f, &e);
 	(void)pthread_mutex_unlock(&f->lock);
@@ -237,7 +297,9 @@ hr_fleet_fork(struct hr_fleet *f, const struct hr_fleet_key *k, const struct hr_
 		rows[0] = parent;
 		parent.request = NULL;
 	}
-	return r == HR_FLEET_OK ? wait_for_all(&g, err) : r;
+	if (r == HR_FLEET_OK)
+		wait_for_all(&g);
+	return r;
 }
 
 /* ---- snapshots ---- */

@@ -19,9 +19,10 @@ struct hr_fleet_fork {
 	const struct hr_fleet_term *term; /* NULL: no end */
 };
 
-/* Forks a sandbox of the key, and waits until the branches run. Fills n rows, which the caller
- * frees also after an error, and *ret_json with the engine's answer, as of hr_box_fork(). All
- * branches start, or none; rows[0] is the parent's after HR_FLEET_CONFLICT. */
+/* Forks a sandbox of the key, and waits until the branches run, or this process leaves. Fills n
+ * rows, which the caller frees also after an error, and *ret_json with the engine's answer, as of
+ * hr_box_fork(). All branches exist, or none, also after a kill of the service: it continues with
+ * all of them, as with starts, or removes them. rows[0] is the parent's after HR_FLEET_CONFLICT. */
 enum hr_fleet_result
 hr_fleet_fork(struct hr_fleet *f, const struct hr_fleet_key *k, const struct hr_fleet_fork *how,
     struct hr_fleet_row *rows, char **ret_json, struct hr_err *err);

@@ -38,6 +38,8 @@ int hr_fleet_compose(int64_t key, const char *session, const char *request, int6
 /* Adds the composed row, if quotas and its key allow it, with the job of its start. */
 enum hr_fleet_result hr_fleet_reserve(
     struct hr_fleet *f, const struct hr_fleet_key *k, struct hr_fleet_row *row, struct hr_err *err);
+/* Returns 1 if the row is no branch, or all branches of its fork exist; 0; or -1 (copies.c). */
+int hr_fleet_is_whole(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err *err);
 struct hr_fleet_starter {
 	struct hr_fleet *f;
 	int64_t key; /* 0: the sandbox is for the pool */

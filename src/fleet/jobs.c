@@ -404,6 +404,11 @@ work_on(struct hr_fleet *f, struct hr_fleet_job *j)
 	its_state = found == 1 && row.state == job_kinds[j->kind].from;
 	if (!its_state && !only_clears(j, &row, found))
 		return true; /* the sandbox has moved on without this job */
+	if (j->kind == HR_JOB_START && (r = hr_fleet_is_whole(f, &row, &why)) <= 0) {
+		if (r == 0)
+			(void)hr_err_set(&why, HR_E_RUNTIME, "the fork did not complete");
+		return r == 0 && finish(f, j, &row, -1, &why);
+	}
 	(void)pthread_mutex_unlock(&f->lock);
 	if (j->tries == 0)
 		hr_fleet_took(f, HR_PHASE_QUEUE, j->added_ms);

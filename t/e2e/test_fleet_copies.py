@@ -37,6 +37,12 @@ def fork(f, o, session, key=None, **more):
     return answer["branches"], answer
 
 
+def quietly(f, body, key):
+    """A fork whose service may be killed."""
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        f.call("POST", FORK, body, key=key)
+
+
 def refused(f, o, status, words, key=None, **body):
     got, answer = f.call("POST", FORK, dict({"runtime_id": o["runtime_id"]}, **body), key=key)
     equal((got, words in answer["detail"]), (status, True), answer)
@@ -155,6 +161,34 @@ def killed(uid):
             equal(f.call("GET", "/sessions/w-1")[1]["state"], "died")
             equal(f.run(o, "ls | wc -l"), "300")
         fork(f, o, "w", count=2)
+
+
+def whole(uid):
+    """A service that is killed during a fork leaves all branches, which are listed and count, or none."""
+    with Copies(uid) as f:
+        key = f.make_key("one", sandboxes=7)
+        o = f.up("s", key)
+        for i in range(4):
+            sessions = ["w%d-%d" % (i, n) for n in range(1, 7)]
+            t = threading.Thread(target=quietly, args=(f, {"runtime_id": o["runtime_id"], "session_id": "w%d" % i,
+                                                           "count": 6}, key))
+            t.start()
+            # the first branch is recorded, others are not yet
+            f.until(lambda: [n for n in os.listdir(f.path("fleet", "sandboxes"))
+                             if n.endswith(".json") and n[:-5] != o["runtime_id"]], lambda found: found)
+            f.kill()
+            t.join()
+            f.start()
+            f.until(f.sandboxes, lambda all: all and not any(s["state"] in ("starting", "stopping") for s in all))
+            states = {f.call("GET", "/sessions/" + s, key=key)[1].get("state") for s in sessions}
+            equal(len(states), 1, states)
+            if states == {"running"}:
+                refused(f, o, 429, "quota", key, session_id="x")
+                for s in sessions:
+                    b = f.call("GET", "/sessions/" + s, key=key)[1]
+                    f.call("POST", "/stop", {"runtime_id": b["runtime_id"]}, key=key)
+            f.settled_but([o["runtime_id"]])
+        equal(f.run(o, "echo on"), "on")
 
 
 def snapshots(uid):
@@ -314,4 +348,4 @@ def elsewhere(uid):
 
 
 if __name__ == "__main__":
-    sys.exit(run([branches, at_work, quotas, killed, snapshots, others, many, bounded, elsewhere], made=contextlib.nullcontext))
+    sys.exit(run([branches, at_work, quotas, killed, whole, snapshots, others, many, bounded, elsewhere], made=contextlib.nullcontext))

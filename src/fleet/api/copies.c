@@ -125,9 +125,6 @@ hr_fleet_call_fork(struct hr_fleet_call *c)
 	how.sessions = hr_strv_list(&sessions);
 	how.n = sessions.n;
 	r = hr_fleet_fork(c->api->fleet, &c->key, &how, rows, &json, &err);
-	/* the next process would refuse to start the branches again */
-	if (json != NULL && (r == HR_FLEET_LATE || r == HR_FLEET_LEAVING))
-		r = HR_FLEET_OK;
 	if (r == HR_FLEET_OK)
 		put_answer(c, rows, how.n, json);
 	else

@@ -48,7 +48,7 @@ put_branch(const struct hr_fleet_call *c, const struct hr_fleet_row *row)
 {
 	struct hr_buf *b = &c->a->body;
 
-	if (row->state == HR_FLEET_RUNNING) {
+	if (hr_fleet_has_session(row->state)) {
 		hr_buf_adds(b, "{\"sandbox\":");
 		hr_e2b_put_sandbox(b, c, row);
 	} else {
@@ -109,7 +109,7 @@ hr_e2b_fork(struct hr_fleet_call *c)
 		how.n = sessions.n;
 		r = hr_fleet_fork(c->api->fleet, &c->key, &how, rows, &json, &err);
 	}
-	if (json == NULL) {
+	if (r != HR_FLEET_OK) {
 		refuse(c, r, &rows[0], &err);
 	} else {
 		c->a->status = 201;
@@ -160,8 +160,7 @@ hr_e2b_snapshot_template(const struct hr_fleet_call *c, const char *name,
 	char tag[HR_FLEET_TAG];
 	size_t i;
 
-	if (c->api->fleet->engine->copies == NULL ||
-	    hr_fleet_tag(c->key.id, name, tag, NULL) != 0)
+	if (c->api->fleet->engine->copies == NULL || hr_fleet_tag(c->key.id, name, tag, NULL) != 0)
 		return 0;
 	if (hr_fleet_snapshots(c->api->fleet, c->key.id, name, &list, err) != 0)
 		return -1;

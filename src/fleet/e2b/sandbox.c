@@ -37,6 +37,11 @@ hr_e2b_find(const struct hr_fleet_call *c, struct hr_fleet_row *row)
 	(void)pthread_mutex_lock(&f->lock);
 	found = f->store->ops->find(f->store, c->rest, row, &err);
 	(void)pthread_mutex_unlock(&f->lock);
+	/* a branch whose start the next process of the service continues is known */
+	if (found == 1 && row->key == c->key.id && row->state == HR_FLEET_STARTING) {
+		hr_fleet_row_done(row);
+		found = hr_fleet_wait(f, c->rest, row, &err) == HR_FLEET_BROKEN ? -1 : found;
+	}
 	if (found < 0) {
 		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, row, &err);
 		return -1;
