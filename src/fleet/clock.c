@@ -2,6 +2,7 @@
  * and fills the pools. */
 #include "config.h"
 
+#include "fleet/e2b/e2b.h"
 #include "fleet/fleet_int.h"
 
 #include <stdio.h>
@@ -11,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "proto/json.h"
 
 #define FOREVER_MS INT64_MAX
 #define RETRY_MS 5000 /* time to wait after the store could not be read or written */
@@ -95,6 +97,8 @@ static int
 end_one(struct hr_fleet *f, int64_t *ret_due_ms)
 {
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
+	HR_PUT struct json_object *request = NULL;
+	enum hr_job_kind job = HR_JOB_STOP;
 	bool moved, pauses;
 	struct hr_err err = {0};
 	char id[HR_FLEET_ID];
@@ -107,8 +111,11 @@ end_one(struct hr_fleet *f, int64_t *ret_due_ms)
 	if (r == 1 && (r = f->store->ops->find(f->store, id, &row, &err)) == 1 &&
 	    row.state == HR_FLEET_RUNNING) {
 		pauses = row.end_pauses && !f->engine->stays;
-		r = hr_fleet_begin(f, &row, pauses ? HR_FLEET_PAUSING : HR_FLEET_STOPPING,
-			pauses ? HR_JOB_PAUSE : HR_JOB_STOP, "its time is over", &moved, &err) == 0
+		if (pauses)
+			job = hr_e2b_pauses_cold(hr_e2b_of(&row, &request)) ? HR_JOB_PAUSE_FILES
+									    : HR_JOB_PAUSE;
+		r = hr_fleet_begin(f, &row, pauses ? HR_FLEET_PAUSING : HR_FLEET_STOPPING, job,
+			"its time is over", &moved, &err) == 0
 			? 1
 			: -1;
 	}

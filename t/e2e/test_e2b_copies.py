@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import json
 import os
+import signal
 import sys
 import threading
 import urllib.parse
@@ -13,7 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.e2bfleet import E2b, metadata  # noqa: E402
 from lib.host import PATIENCE  # noqa: E402
-from lib.hostbox import run  # noqa: E402
+from lib.hostbox import copier, run  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
 NOWHERE = "0" * 32
@@ -67,6 +68,32 @@ def forks(uid):
         equal((f.api("POST", "/sandboxes/%s/fork" % p["sandboxID"], {"count": 2}, key=small)[0],
                f.head["Should-Retry"]), (429, "false"))
         equal(f.api("DELETE", "/sandboxes/" + two["sandboxID"])[0], 204)
+
+
+def leaves(uid):
+    """A service that leaves during a fork answers with the branches, whose starts the next process continues."""
+    with E2b(uid, "--e2b-file-forks") as f:
+        o = f.create(timeout=600)
+        write(f, o, "file", "first")
+        f.run({"runtime_id": o["sandboxID"], "session_api_key": o["envdAccessToken"]},
+              "mkdir many; for i in {1..300}; do echo $i >many/$i; done")
+        got = []
+        t = threading.Thread(target=lambda: got.append(
+            f.api("POST", "/sandboxes/%s/fork" % o["sandboxID"], {"count": 2, "timeout": 600})))
+        t.start()
+        pid = f.until(lambda: copier(f.process), lambda pid: pid)
+        os.kill(pid, signal.SIGSTOP)
+        f.process.send_signal(signal.SIGHUP)
+        f.until(lambda: any("continuing as" in line for line in f.log), lambda found: found)
+        os.kill(pid, signal.SIGCONT)
+        t.join()
+        status, made = got[0]
+        equal((status, [sorted(m) for m in made]), (201, [["sandbox"], ["sandbox"]]), made)
+        for b in (m["sandbox"] for m in made):
+            f.secrets.append(b["envdAccessToken"])
+            equal(f.info(b)[1]["state"], "running")
+            equal(read(f, b, "file"), "first")
+        equal(len(f.api("GET", "/v2/sandboxes")[1]), 3)
 
 
 def snapshots(uid):
@@ -164,6 +191,14 @@ def pauses(uid):
         write(f, p, "file", "second")
         equal(f.api("POST", "/sandboxes/%s/pause" % p["sandboxID"], {"memory": False})[0], 204)
         equal(read(f, p, "file"), "second")
+        # the end of the time pauses without memory, too
+        q = f.create(timeout=3, autoPause=True, autoPauseMemory=False)
+        write(f, q, "file", "third")
+        f.until(lambda: f.info(q)[1], lambda info: info["state"] == "paused")
+        equal((f.info(q)[1]["pauseMode"], f.edge("GET", "/health", q, X_Access_Token=q["envdAccessToken"])[0]),
+              ("filesystem", 502))
+        equal(f.api("POST", "/v2/sandboxes/%s/connect" % q["sandboxID"], {"timeout": 300})[0], 201)
+        equal(read(f, q, "file"), "third")
         # the service is killed at any moment of a pause: the files stay
         for _ in range(3):
             t = threading.Thread(target=quietly, args=(f, path + "/pause", {"memory": False}))
@@ -186,4 +221,4 @@ def quietly(f, path, body):
 
 
 if __name__ == "__main__":
-    sys.exit(run([forks, snapshots, pauses], made=contextlib.nullcontext))
+    sys.exit(run([forks, leaves, snapshots, pauses], made=contextlib.nullcontext))

@@ -254,8 +254,7 @@ check_rest(const struct hr_fleet_call *c)
 {
 	struct json_object *resume = hr_json_at(c->body, "autoResume");
 	bool pauses = hr_json_true_at(c->body, "autoPause");
-	bool cold = hr_json_at(c->body, "autoPauseMemory") != NULL &&
-		    !hr_json_true_at(c->body, "autoPauseMemory");
+	bool cold = hr_e2b_pauses_cold(c->body);
 
 	if (hr_json_count(hr_json_at(c->body, "volumeMounts")) > 0)
 		return hr_e2b_say(
@@ -264,7 +263,9 @@ check_rest(const struct hr_fleet_call *c)
 		return hr_e2b_say(c->a, 400, "this service issues no identity tokens");
 	if (cold && !pauses)
 		return hr_e2b_say(c->a, 400, "autoPauseMemory needs autoPause");
-	if (cold)
+	if (cold && hr_json_true_at(resume, "enabled"))
+		return hr_e2b_say(c->a, 400, "autoPauseMemory false excludes autoResume");
+	if (cold && c->api->fleet->engine->copies == NULL)
 		return hr_e2b_say(c->a, 400,
 		    "this service pauses sandboxes with their memory only: leave autoPauseMemory "
 		    "out");
@@ -348,7 +349,8 @@ make_request(const struct hr_fleet_call *c, const struct hr_e2b_template *t, con
 	    "metadata", copy_or_empty(c->body, "metadata"), "env",
 	    copy_or_empty(c->body, "envVars"), "sum", json_object_new_string(sum), "autoResume",
 	    json_object_new_boolean(hr_json_true_at(hr_json_at(c->body, "autoResume"), "enabled")),
-	    "public",
+	    "autoPauseMemory",
+	    hr_e2b_pauses_cold(c->body) ? json_object_new_boolean(false) : HR_JSON_NONE, "public",
 	    json_object_new_boolean(open == NULL || hr_json_true_at(asked, "allowPublicTraffic")),
 	    "network", asked != NULL ? json_object_get(asked) : HR_JSON_NONE, "internet",
 	    access != NULL ? json_object_get(access) : HR_JSON_NONE, NULL);

@@ -63,6 +63,9 @@ int hr_e2b_say(struct hr_fleet_answer *a, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Decodes row->request. Returns its member "e2b", borrowed from *ret, or NULL if it has none. */
 struct json_object *hr_e2b_of(const struct hr_fleet_row *row, struct json_object **ret);
+/* Returns true if a create's body, or the member "e2b" of its row's request, has a pause at the end
+ * of the time that ends processes. */
+bool hr_e2b_pauses_cold(struct json_object *o);
 /* Appends a Sandbox, a SandboxDetail or a ListedSandbox. */
 void
 hr_e2b_put_sandbox(struct hr_buf *b, const struct hr_fleet_call *c, const struct hr_fleet_row *row);

@@ -176,6 +176,12 @@ pause_mode(const struct hr_fleet *f, const struct hr_fleet_row *row)
 					      : NULL;
 }
 
+bool
+hr_e2b_pauses_cold(struct json_object *o)
+{
+	return hr_json_at(o, "autoPauseMemory") != NULL && !hr_json_true_at(o, "autoPauseMemory");
+}
+
 static void
 put_detail(struct hr_buf *b, const struct hr_fleet_call *c, const struct hr_fleet_row *row,
     struct json_object *e2b)
