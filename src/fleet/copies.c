@@ -100,14 +100,6 @@ struct forking {
 	size_t n; /* rows in the store */
 };
 
-static int
-request_in(const struct hr_fleet_row *row, struct json_object **ret, struct hr_err *err)
-{
-	return hr_json_decode(row->request, strlen(row->request), ret, NULL) == 0
-		   ? 0
-		   : hr_err_set(err, HR_E_SYS, "the request of sandbox %s is damaged", row->id);
-}
-
 /* Makes the request of a branch. The caller frees *ret. */
 static int
 request_of(const struct forking *g, const struct hr_fleet_row *parent, const char *session,
@@ -115,7 +107,7 @@ request_of(const struct forking *g, const struct hr_fleet_row *parent, const cha
 {
 	HR_PUT struct json_object *o = NULL;
 
-	if (request_in(parent, &o, err) != 0)
+	if (hr_fleet_request_of(parent, &o, err) != 0)
 		return -1;
 	json_object_object_del(o, FIRST);
 	json_object_object_del(o, FORKED);
@@ -136,7 +128,7 @@ decide(struct forking *g, struct hr_err *err)
 	HR_FREE char *request = NULL;
 	bool found = false;
 
-	if (request_in(&g->rows[0], &o, err) != 0 ||
+	if (hr_fleet_request_of(&g->rows[0], &o, err) != 0 ||
 	    hr_json_set(o, FORKED, json_object_new_boolean(true), err) != 0 ||
 	    (request = hr_json_string(o, REQUEST_MAX, err)) == NULL ||
 	    g->f->store->ops->set_request(g->f->store, &g->rows[0], request, &found, err) != 0)
@@ -152,16 +144,14 @@ hr_fleet_is_whole(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_
 	HR_PUT struct json_object *first = NULL;
 	const char *id;
 
-	if (hr_json_decode(row->request, strlen(row->request), &o, NULL) != 0 ||
-	    hr_json_at(o, "fork") == NULL)
+	if (hr_fleet_request_of(row, &o, NULL) != 0 || hr_json_at(o, "fork") == NULL)
 		return 1;
 	id = hr_json_text_at(o, FIRST);
 	if (id == NULL)
 		return hr_json_true_at(o, FORKED);
 	if (f->store->ops->find(f->store, id, &other, err) < 0)
 		return -1;
-	return other.request != NULL &&
-	       hr_json_decode(other.request, strlen(other.request), &first, NULL) == 0 &&
+	return other.request != NULL && hr_fleet_request_of(&other, &first, NULL) == 0 &&
 	       hr_json_true_at(first, FORKED);
 }
 
@@ -222,7 +212,7 @@ copy(struct forking *g, const struct hr_fleet_row *parent, char **ret_json, stru
 			json_object_put(ids);
 			return HR_FLEET_BROKEN;
 		}
-	if (hr_json_decode(parent->request, strlen(parent->request), &request, NULL) != 0)
+	if (hr_fleet_request_of(parent, &request, NULL) != 0)
 		request = NULL;
 	user = hr_json_text_at(hr_json_at(request, "e2b"), "user");
 	args = hr_json_object(err, "ids", ids, "freeze", json_object_new_boolean(g->how->freeze),

@@ -29,6 +29,14 @@ is_session(const char *s)
 	return true;
 }
 
+int
+hr_fleet_request_of(const struct hr_fleet_row *row, struct json_object **ret, struct hr_err *err)
+{
+	return hr_json_decode(row->request, strlen(row->request), ret, NULL) == 0
+		   ? 0
+		   : hr_err_set(err, HR_E_SYS, "the request of sandbox %s is damaged", row->id);
+}
+
 const char *
 hr_fleet_request_wrong(struct json_object *body)
 {

@@ -9,6 +9,9 @@ struct json_object;
 
 #define HR_FLEET_FACTOR_MOST 64
 
+/* Decodes the request of a row. Returns 0, or -1 with *err set. */
+int
+hr_fleet_request_of(const struct hr_fleet_row *row, struct json_object **ret, struct hr_err *err);
 /* Returns the error text, or NULL if the request is valid. */
 const char *hr_fleet_request_wrong(struct json_object *request);
 /* Returns resource_factor; 1 if the request has none. */

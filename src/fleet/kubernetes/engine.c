@@ -184,8 +184,8 @@ engine_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 		return -1;
 	sid_of(row->id, sid);
 	o.sid = sid;
-	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) != 0)
-		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
+	if (hr_fleet_request_of(row, &q, err) != 0)
+		return -1;
 	c = config_of(e, row, q, err);
 	if (c == NULL)
 		return -1;
@@ -211,8 +211,8 @@ engine_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 
-	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) != 0)
-		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
+	if (hr_fleet_request_of(row, &q, err) != 0)
+		return -1;
 	hr_fleet_request_env(q, &env);
 	if (env.failed)
 		return hr_err_nomem(err);

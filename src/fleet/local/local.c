@@ -156,10 +156,8 @@ start(const struct local *l, struct hr_fleet_row *row, struct hr_err *err)
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 	const char *user;
 
-	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) != 0)
-		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
-	c = hr_local_config(&l->at, row, q, err);
-	if (c == NULL)
+	if (hr_fleet_request_of(row, &q, err) != 0 ||
+	    (c = hr_local_config(&l->at, row, q, err)) == NULL)
 		return -1;
 	user = hr_json_text_at(hr_json_at(q, "e2b"), "user");
 	if (user != NULL) { /* the server makes the account */
@@ -182,8 +180,7 @@ local_start(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	HR_PUT struct json_object *q = NULL;
 	bool recorded;
 
-	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) == 0 &&
-	    hr_json_at(q, "fork") != NULL)
+	if (hr_fleet_request_of(row, &q, NULL) == 0 && hr_json_at(q, "fork") != NULL)
 		return find_branch(l, row, err); /* the fork has started it */
 	return end_recorded(l, row->id, &recorded, err) == 0 ? start(l, row, err) : -1;
 }
@@ -196,8 +193,8 @@ local_claim(void *self, struct hr_fleet_row *row, struct hr_err *err)
 	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
 
-	if (hr_json_decode(row->request, strlen(row->request), &q, NULL) != 0)
-		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
+	if (hr_fleet_request_of(row, &q, err) != 0)
+		return -1;
 	hr_fleet_request_env(q, &env);
 	if (env.failed)
 		return hr_err_nomem(err);
@@ -282,8 +279,8 @@ set_rules(struct hr_sandbox *s, const struct hr_fleet_row *row, struct hr_err *e
 	HR_FREE char *json = NULL;
 	struct json_object *rules;
 
-	if (hr_json_decode(row->request, strlen(row->request), &request, NULL) != 0)
-		return hr_err_set(err, HR_E_INVAL, "the request is damaged");
+	if (hr_fleet_request_of(row, &request, err) != 0)
+		return -1;
 	rules = hr_json_at(request, "network");
 	if (rules == NULL)
 		return 0;
