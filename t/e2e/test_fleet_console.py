@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -251,6 +252,26 @@ def managed():
         equal(complaints(w), [])
 
 
+def origins():
+    """The list has marks of branches and of sandboxes from a snapshot, by names that are text."""
+    need_browser()
+    with Console() as f, Window() as w:
+        parent, branch, copy = f.up("parent"), f.up("branch"), f.up("copy")
+        db = sqlite3.connect(os.path.join(f.dir, "fleet.db"))
+        for o, more in ((branch, {"fork": parent["runtime_id"]}), (copy, {"from": "1." + EVIL})):
+            db.execute("UPDATE sandboxes SET request = ? WHERE id = ?",
+                       (json.dumps(dict(more, session_id=o["session_id"]), separators=(",", ":")), o["runtime_id"]))
+        db.commit()
+        db.close()
+        w.open("http://127.0.0.1:%d/" % f.console)
+        w.until("asks for the key", "return document.querySelector('#key')")
+        w.type("#key", f.key + KEYS["ENTER"])
+        w.until("the marks are there", "return document.querySelectorAll('tbody tr .note').length === 2")
+        equal(w.js("return [...document.querySelectorAll('tbody tr')].map((r) => r.cells[0].textContent).sort()"),
+              sorted(["parent", "branchbranch of parent", "copyfrom the snapshot " + EVIL]))
+        equal((w.js("return document.hit || 0"), complaints(w)), (0, []))
+
+
 def capacity_and_alerts():
     """What there is, and what is wrong as it comes and goes; a key of a tenant is told neither."""
     need_browser()
@@ -448,7 +469,7 @@ def screenshot():
 
 
 BY_HAND = [screenshot]
-TESTS = [who_may, lets_in, upgraded, pages, page_of_a_sandbox, managed, usage, capacity_and_alerts]
+TESTS = [who_may, lets_in, upgraded, pages, page_of_a_sandbox, managed, origins, usage, capacity_and_alerts]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS + [t for t in BY_HAND if t.__name__ in sys.argv[1:]]))

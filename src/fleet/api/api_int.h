@@ -51,6 +51,8 @@ const char *hr_fleet_status(enum hr_fleet_state s);
 /* Appends a sandbox, without the closing brace. */
 void hr_fleet_put_object(struct hr_buf *b, const struct hr_fleet_api *api,
     const struct hr_fleet_request *q, const struct hr_fleet_row *row);
+/* Appends the member "fork_of" of a branch, or "snapshot" of a start from one. */
+void hr_fleet_put_origin(struct hr_buf *b, const struct hr_fleet_row *row);
 void hr_fleet_put_event(struct hr_buf *b, int64_t seq, int64_t at, const char *id, const char *what,
     const char *detail);
 

@@ -77,6 +77,26 @@ hr_fleet_status(enum hr_fleet_state s)
 }
 
 void
+hr_fleet_put_origin(struct hr_buf *b, const struct hr_fleet_row *row)
+{
+	HR_PUT struct json_object *request = NULL;
+	const char *of, *name;
+
+	/* most sandboxes have neither, and lists are long */
+	if (row->request == NULL ||
+	    (strstr(row->request, "\"fork\":") == NULL &&
+		strstr(row->request, "\"from\":") == NULL) ||
+	    hr_json_decode(row->request, strlen(row->request), &request, NULL) != 0)
+		return;
+	of = hr_json_text_at(request, "fork");
+	name = strchr(hr_json_text_or(request, "from", ""), '.'); /* after the key's number */
+	if (of != NULL)
+		hr_json_put_named(b, "fork_of", of);
+	else if (name != NULL)
+		hr_json_put_named(b, "snapshot", name + 1);
+}
+
+void
 hr_fleet_put_object(struct hr_buf *b, const struct hr_fleet_api *api,
     const struct hr_fleet_request *q, const struct hr_fleet_row *row)
 {
@@ -98,6 +118,7 @@ hr_fleet_put_object(struct hr_buf *b, const struct hr_fleet_api *api,
 	    "\"restart_count\":0,\"restart_reasons\":[]",
 	    (long long)row->factor, (long long)row->created, (long long)row->active,
 	    (long long)row->resumed);
+	hr_fleet_put_origin(b, row);
 }
 
 void

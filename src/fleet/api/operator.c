@@ -1,7 +1,7 @@
 /* Implements the operators' calls, below /handrail/v1/, and the metrics. */
 #include "config.h"
 
-#include "fleet/api/api.h"
+#include "fleet/api/api_int.h"
 #include "fleet/fleet_int.h"
 #include "fleet/network.h"
 
@@ -252,6 +252,7 @@ put_sandbox(void *arg, const struct hr_fleet_row *row)
 	    hr_json_decode(row->request, strlen(row->request), &request, NULL) == 0)
 		image = hr_json_text_or(request, "image", "");
 	hr_json_put_named(b, "image", image);
+	hr_fleet_put_origin(b, row);
 	hr_buf_addc(b, '}');
 }
 

@@ -42,6 +42,7 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 	const details = h("section", {class: "details", "aria-label": "Sandbox", tabindex: "-1", hidden: true});
 	const confirm = createConfirm();
 	const keys = new Map(); // names, by number
+	const names = new Map(); // the sessions of the list, by sandbox
 	const uses = new Map(); // the running sandboxes: the last use, and the cells that show it
 	let measuring = false;
 	let isDrained = false, seen = null, timer = 0, ticks = 0;
@@ -168,12 +169,19 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 			h("button", {type: "button", "data-id": "usage" + s.runtime_id, title: "Opens the plots of its processor, memory and disk",
 				"aria-label": "Usage of " + plain(name, 80), onclick: () => void openPage(s.runtime_id, "metrics")}, "Usage"));
 		return h("tr", {}, h("td", {}, h("button", {type: "button", class: "link mono", "data-id": "look" + s.runtime_id,
-			onclick: () => void look(s, true)}, foreign(name))),
+			onclick: () => void look(s, true)}, foreign(name)), origin(s)),
 			admin ? h("td", {title: "Key " + s.key}, foreign(keys.get(s.key) ?? String(s.key))) : null,
 			h("td", {class: GRAVE[s.state] || "", title: plain(s.reason || "", 500)}, plain(s.state)),
 			h("td", {class: "mono"}, foreign(s.image || "")), since(s.created), since(s.state === "running" ? s.active : 0),
 			...useOf(s),
 			h("td", {class: "number"}, String(s.resource_factor)), h("td", {class: "actions"}, ...buttons));
+	}
+
+	// Returns a mark for a branch or a sandbox with the files of a snapshot; null for others.
+	function origin(s) {
+		const of = s.fork_of && (names.get(s.fork_of) || s.fork_of);
+
+		return of || s.snapshot ? h("div", {class: "note"}, of ? "branch of " : "from the snapshot ", foreign(of || s.snapshot)) : null;
 	}
 
 	function part(title, element) {
@@ -256,6 +264,8 @@ export function createSandboxes({api, admin, acts, operates, key, pages, pauses}
 		for (const id of uses.keys())
 			if (!list.some((s) => s.runtime_id === id))
 				uses.delete(id);
+		for (const s of list)
+			names.set(s.runtime_id, s.session_id);
 		table.show(list.map(row));
 		void measure([...uses.keys()].slice(0, MEASURED));
 		const now = seen && list.find((s) => s.runtime_id === seen.runtime_id);
