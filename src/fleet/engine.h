@@ -25,10 +25,9 @@ enum hr_fleet_pause {
 };
 
 /* The calls that copies() takes, with their arguments. */
-#define HR_COPIES_FORK "fork"      /* {"ids": [ID], "freeze"?: BOOLEAN, "user"?: NAME} */
-#define HR_COPIES_MAKE "snapshot"  /* {"tag": NAME}; answers its record */
-#define HR_COPIES_LIST "snapshots" /* id "", {"prefix": TEXT}: answers the records of these tags   \
-				    */
+#define HR_COPIES_FORK "fork"         /* {"ids": [ID], "freeze"?: BOOLEAN, "user"?: NAME} */
+#define HR_COPIES_MAKE "snapshot"     /* {"tag": NAME}; answers its record */
+#define HR_COPIES_LIST "snapshots"    /* id "", {"prefix": TEXT}; answers their records */
 #define HR_COPIES_REMOVE "unsnapshot" /* id "", {"tag": NAME} */
 
 struct hr_fleet_engine {

@@ -19,7 +19,7 @@ struct hr_fleet_settings {
 	const char *const *environ;
 	int64_t idle_pause_s; /* seconds without activity; 0: never */
 	int64_t idle_stop_s;  /* seconds after it was paused; 0: never */
-	int64_t snapshots_mb; /* of one key, in 2^20 bytes; 0: no limit */
+	int64_t snapshots_mb; /* limit for one key, in 2^20 bytes; 0: no limit */
 	int64_t keep_ended_s; /* seconds that ended sandboxes stay listed; 0: for ever */
 	unsigned jobs;        /* engine calls at the same time */
 	unsigned waiting;     /* requests that may wait for a sandbox at the same time */

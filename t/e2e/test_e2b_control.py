@@ -160,7 +160,8 @@ def refusals(f):
 
     for body in ({"timeout": "1"}, {"timeout": 0}, {"metadata": {"a": 1}}, {"envVars": {"1a": ""}}, {"envVars": []},
                  {"templateID": None}, {"autoPause": 1}, {"autoPauseMemory": False},
-                 {"autoPause": True, "autoPauseMemory": False, "autoResume": {"enabled": True}}, {"iam": {}}, {"mcp": []},
+                 {"autoPause": True, "autoPauseMemory": False, "autoResume": {"enabled": True}},
+                 {"iam": {}}, {"mcp": []},
                  {"volumeMounts": [{"name": "a", "path": "/b"}]}, {"network": {"denyOut": ["a.test"]}},
                  {"network": {"allowOut": ["a.test"]}}, {"network": {"maskRequestHost": "a"}},
                  {"network": {"httpsPorts": [1]}}, {"network": {"egressProxy": {"address": "a"}}},

@@ -66,6 +66,8 @@ def branches(uid):
               [lack["what"] for lack in answer["not_copied"]], True, answer)
         equal(answer["still"], paused_here(f, o), "whether it stood still")
         equal(len({b["session_api_key"] for b in two + [o]}), 3)
+        equal(([b["fork_of"] for b in two], "fork_of" in o), ([o["runtime_id"]] * 2, False))
+        equal({s.get("fork_of") for s in f.sandboxes()}, {None, o["runtime_id"]})
         equal(f.run(two[0], "pwd; echo $GOAL $X; echo second >>file; cat file"), "/workspace\nfast a b\nfirst\nsecond")
         equal((f.run(two[1], "cat file"), f.run(o, "cat file; echo $GOAL")), ("first", "first\nfast"))
         # they are known by their session and their id, to their key alone
@@ -240,7 +242,7 @@ def snapshots(uid):
         f.start()
         for session, name, content in (("p", "a.b-c_1", "first"), ("q", unnamed, "second")):
             status, p = start(session, name)
-            equal((status, f.run(p, "cat /workspace/file")), (200, content))
+            equal((status, f.run(p, "cat /workspace/file"), p["snapshot"]), (200, content, name))
         # what a branch of it has goes along, too
         (b,), _ = fork(f, p, "r", key)
         equal(f.run(b, "cat /workspace/file"), "second")
@@ -281,8 +283,8 @@ def others(uid):
 def at_once(f, o, n):
     """How many of n snapshots that are asked for at the same time are made, and the other answers."""
     answers = []
-    threads = [threading.Thread(target=lambda: answers.append(f.call("POST", SNAPSHOTS, {"runtime_id": o["runtime_id"]})))
-               for _ in range(n)]
+    body = {"runtime_id": o["runtime_id"]}
+    threads = [threading.Thread(target=lambda: answers.append(f.call("POST", SNAPSHOTS, body))) for _ in range(n)]
     for t in threads:
         t.start()
     for t in threads:
@@ -348,4 +350,5 @@ def elsewhere(uid):
 
 
 if __name__ == "__main__":
-    sys.exit(run([branches, at_work, quotas, killed, whole, snapshots, others, many, bounded, elsewhere], made=contextlib.nullcontext))
+    sys.exit(run([branches, at_work, quotas, killed, whole, snapshots, others, many, bounded, elsewhere],
+                 made=contextlib.nullcontext))

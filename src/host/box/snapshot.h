@@ -5,10 +5,10 @@
 #include "base/err.h"
 #include "host/handrail-backend.h"
 
-/* Lists the records of the snapshots whose tags begin with `prefix` as a JSON array, in the order of
- * their tags; the caller frees. Returns 0, or -1 with *err set. */
-int hr_box_snapshots(
-    const char *state_dir, const char *prefix, char **ret_json, struct hr_err *err);
+/* Lists the records of the snapshots whose tags begin with `prefix` as a JSON array, in the order
+ * of their tags; the caller frees. Returns 0, or -1 with *err set. */
+int
+hr_box_snapshots(const char *state_dir, const char *prefix, char **ret_json, struct hr_err *err);
 
 /* Removes a snapshot below h->state_dir, and reports a wait by h->log(). Boxes that were started
  * from it have their own copies. Returns 0, or -1 with *err set, HR_E_NOTFOUND if there is none. */

@@ -16,8 +16,8 @@
 struct hr_box_store {
 	char *path;
 	int dir;
-	char name[HR_BOX_UNFINISHED]; /* of an unfinished or removed entry */
-	char *at;                     /* its path */
+	char name[HR_BOX_UNFINISHED]; /* the name of an unfinished or removed entry */
+	char *at;                     /* the path of that entry */
 	int locks[HR_BOX_LOCKS]; /* the entry's, and that of the box that is copied; -1: none */
 };
 #define HR_BOX_STORE_CLOSED                                                                        \
