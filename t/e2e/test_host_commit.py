@@ -133,8 +133,8 @@ def refusals():
                           input=("FROM %s\nLABEL %s\n" % (IMAGE, label)).encode())
             equal(done.returncode, 0, done.stderr)
             for tag in ("plain", "theirs"):
-                h.fails(3, "has made", "snapshot", "rm", tag)
-                h.fails(3, "has made", "up", "-q", "--from", tag)
+                h.fails(3, "was not made by", "snapshot", "rm", tag)
+                h.fails(3, "was not made by", "up", "-q", "--from", tag)
                 h.fails(1, "already", "snapshot", tag)
             equal(json.loads(h.ok("snapshot", "ls", "--json")), [])
             equal(images(), ["handrail-snapshot:plain", "handrail-snapshot:theirs"])
