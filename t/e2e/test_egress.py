@@ -478,7 +478,8 @@ def attacks(h):
     for target in ("a.example:22", "127.0.0.1:%d" % h.web, "localhost:%d" % h.web, "169.254.169.254:80"):
         equal(h("run", proxied % target).stdout.strip(), "403", target)
     equal((len(h.seen), h.names.asked), (seen, []))
-    equal((h.get("a.example"), refused(h.get("c.example")), h.names.asked), (allowed("a.example"), True, ["a.example"] * 2))
+    equal((h.get("a.example"), refused(h.get("c.example"))), (allowed("a.example"), True))
+    equal(h.names.asked, ["a.example"] * 2)
     h.ok("down")
 
 
