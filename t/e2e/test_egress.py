@@ -3,6 +3,7 @@
 they run, secrets, and that nothing is left. As root each case is done twice, by root and by another account."""
 
 import contextlib
+import fcntl
 import http.server
 import json
 import os
@@ -276,6 +277,26 @@ def interrupted(h):
         box, pids = h.box(), processes(h.box())
         h.ok("down")
         gone(h, box, *pids)
+
+
+def stuck(h):
+    """A new box does not take the broker of an earlier one, which has stopped or not ended yet, for its own."""
+    h.up(h.rules("a.example"))
+    first, box = h.broker(), h.box()
+    os.kill(first, signal.SIGSTOP)
+    os.kill(box["pid"], signal.SIGKILL)
+    equal(process.wait_gone(box["pid"], PATIENCE), True)
+    with open(h.egress("record")) as f:
+        fcntl.flock(f, fcntl.LOCK_EX)  # a broker that starts has it
+        p = h.popen("up", "--network", "egress", "-s", h.rules("a.example"))
+        while "holds the lock of" not in p.stderr.readline():
+            equal(p.poll(), None)
+    equal((p.wait(PATIENCE), h.broker() != first), (0, True), p.communicate())
+    equal(process.wait_gone(first, PATIENCE), True)
+    equal(h.get("a.example"), allowed("a.example"))
+    box, pids = h.box(), processes(h.box())
+    h.ok("down")
+    gone(h, box, *pids)
 
 
 def secrets(h):
@@ -563,7 +584,7 @@ def main():
     if not os.access(os.path.join(BUILD, "handrail-egress"), os.X_OK):
         skip_all("handrail-egress is not built: apt-get install libc-ares-dev libssl-dev, and configure again")
     process.become_subreaper()
-    return run((life, changes, presets_and_words, cuts, restarts, interrupted,
+    return run((life, changes, presets_and_words, cuts, restarts, interrupted, stuck,
                 secrets, left_behind, requests, certificates, refusals, attacks, tokens,
                 told, pool, doctor), made=World)
 

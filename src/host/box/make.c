@@ -263,7 +263,7 @@ release(struct hr_box *b, int control, const struct hr_buf *line, struct hr_err 
 	if (path == NULL)
 		return hr_err_nomem(err);
 	return hr_path_write(path, line->p, line->len, 0600, err) == 0 &&
-		       hr_egress_keep(&b->side, err) == 0
+		       hr_egress_keep(&b->side, true, err) == 0
 		   ? hr_fd_send(control, "g", 1, -1, err)
 		   : -1;
 }

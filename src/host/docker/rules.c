@@ -196,7 +196,7 @@ hr_docker_keep_rules(struct hr_docker *d, struct hr_err *err)
 		return hr_err_set(err, HR_E_UNSUPPORTED,
 		    "the container's process is not one of this machine, so that its network "
 		    "cannot be entered, to hold its rules: " INSTEAD);
-	return hr_egress_keep(&d->side, err);
+	return hr_egress_keep(&d->side, false, err);
 }
 
 int

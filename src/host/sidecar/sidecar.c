@@ -116,8 +116,11 @@ hr_sidecar_find(const struct hr_sidecars *b, const struct hr_sidecar *h, struct 
 	if (file < 0)
 		return -1;
 	watch = read_record(file, &pid, &port);
-	if (watch >= 0)
+	if (watch >= 0 && !h->fresh)
 		return port;
+	if (watch >= 0)
+		hr_proc_end(pid, watch, END_PATIENCE_MS);
+	hr_fd_close(&watch);
 	if (start(b, h, file, err) < 0)
 		return -1;
 	watch = read_record(file, &pid, &port);

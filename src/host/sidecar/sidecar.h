@@ -42,6 +42,7 @@ struct hr_sidecar {
 	bool socket;
 	const char *record; /* a file below the box's directory */
 	const char *what;   /* the subject of errors */
+	bool fresh;         /* the box has just been made: a recorded process is an earlier box's */
 };
 
 /* Starts the program of a running box unless it runs already. Returns its port (0: it has none), or
