@@ -15,12 +15,6 @@
 #define SECRET "${secrets."
 
 static int
-wrong(struct hr_err *err, const char *reason)
-{
-	return hr_err_set(err, HR_E_INVAL, "%s", reason);
-}
-
-static int
 read_address(const char *text, struct egress_proxy *ret, struct hr_err *err)
 {
 	static const char http[] = "http://", socks[] = "socks5://";
@@ -37,7 +31,8 @@ read_address(const char *text, struct egress_proxy *ret, struct hr_err *err)
 		return -1;
 	if (t.port == 0 || t.name[0] == '.' || (t.range.version == 4 && t.range.length < 32) ||
 	    (t.range.version == 6 && t.range.length < 128))
-		return wrong(err, "must be HOST:PORT, http://HOST:PORT or socks5://HOST:PORT");
+		return hr_err_set(
+		    err, HR_E_INVAL, "must be HOST:PORT, http://HOST:PORT or socks5://HOST:PORT");
 	ret->port = t.port;
 	if (t.range.version == 0) {
 		memcpy(ret->name, t.name, sizeof(ret->name));
@@ -62,10 +57,12 @@ read_user(const char *user, const char *password, struct egress_proxy *ret, stru
 	for (at = user; *at >= ' ' && *at < 0x7F && *at != ':';)
 		at++;
 	if (at == user || *at != '\0' || at - user > EGRESS_SOCKS_MAX)
-		return wrong(err, "username must be 1 to 255 characters of ASCII without \":\"");
+		return hr_err_set(
+		    err, HR_E_INVAL, "username must be 1 to 255 characters of ASCII without \":\"");
 	if (strncmp(password, SECRET, start) != 0 || strchr(password, '}') != password + n - 1)
-		return wrong(err, "password must be ${secrets.NAME}: its value does not belong "
-				  "into rules, which can be shown");
+		return hr_err_set(err, HR_E_INVAL,
+		    "password must be ${secrets.NAME}: its value does not belong "
+		    "into rules, which can be shown");
 	ret->secret = strndup(password + start, n - start - 1);
 	return ret->secret != NULL ? hr_text_set(&ret->user, user, err) : hr_err_nomem(err);
 }
@@ -80,8 +77,9 @@ policy_proxy_read(struct json_object *v, struct egress_proxy *ret, struct hr_err
 	if (hr_json_type(v) != HR_PY_DICT || address == NULL ||
 	    (user == NULL) != (password == NULL) ||
 	    json_object_object_length(v) != (user != NULL ? 3 : 1))
-		return wrong(err, "must be an object with \"address\", and \"username\" and "
-				  "\"password\" if the proxy requires them");
+		return hr_err_set(err, HR_E_INVAL,
+		    "must be an object with \"address\", and \"username\" and "
+		    "\"password\" if the proxy requires them");
 	if (read_address(address, ret, err) < 0)
 		return hr_err_prefix(err, "address");
 	return user != NULL ? read_user(user, password, ret, err) : 0;

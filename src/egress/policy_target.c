@@ -101,12 +101,6 @@ policy_is_private(const struct policy_range *r)
 	return false;
 }
 
-static int
-wrong(struct hr_err *err, const char *reason)
-{
-	return hr_err_set(err, HR_E_INVAL, "%s", reason);
-}
-
 /* Reads "ADDRESS[/LENGTH]". Returns 1, 0 if text is no address, or -1. */
 static int
 range_of(const char *text, struct policy_range *ret, struct hr_err *err)
@@ -128,8 +122,8 @@ range_of(const char *text, struct policy_range *ret, struct hr_err *err)
 	if (text[n] == '/') {
 		length = strtoul(text + n + 1, &end, 10);
 		if (!isdigit((unsigned char)text[n + 1]) || *end != '\0' || length > most)
-			return wrong(
-			    err, "the length after \"/\" must be 0 to 32, or 0 to 128 for IPv6");
+			return hr_err_set(err, HR_E_INVAL,
+			    "the length after \"/\" must be 0 to 32, or 0 to 128 for IPv6");
 	}
 	ret->length = (uint8_t)length;
 	exact = *ret;
@@ -138,7 +132,8 @@ range_of(const char *text, struct policy_range *ret, struct hr_err *err)
 		return hr_err_set(err, HR_E_INVAL, "the range must be written as %s/%lu",
 		    inet_ntop(family, ret->a, right, sizeof(right)), length);
 	if (policy_embedded(&exact))
-		return wrong(err, "the range must be written with its IPv4 addresses");
+		return hr_err_set(
+		    err, HR_E_INVAL, "the range must be written with its IPv4 addresses");
 	return 1;
 }
 
@@ -150,14 +145,16 @@ name_of(const char *text, char ret[EGRESS_NAME_MAX + 2], struct hr_err *err)
 
 	for (at = text; *at != '\0'; at++)
 		if ((unsigned char)*at >= 0x80)
-			return wrong(err,
+			return hr_err_set(err, HR_E_INVAL,
 			    "a name must be in ASCII: write other letters in the form \"xn--...\"");
 	if (strcmp(text, "*") == 0)
-		return wrong(err, "must not be \"*\": use \"allowInternetAccess\": true");
+		return hr_err_set(
+		    err, HR_E_INVAL, "must not be \"*\": use \"allowInternetAccess\": true");
 	ret[0] = '.';
 	if (!egress_name(wild ? text + 2 : text, strlen(text) - (wild ? 2 : 0), ret + wild))
-		return wrong(err, "must be a name, \"*.\" and a name, an address or a range, "
-				  "without scheme and path");
+		return hr_err_set(err, HR_E_INVAL,
+		    "must be a name, \"*.\" and a name, an address or a range, "
+		    "without scheme and path");
 	return 0;
 }
 
@@ -179,8 +176,8 @@ policy_target_read(const char *text, struct policy_target *ret, struct hr_err *e
 		rest = end;
 	}
 	if (*rest != '\0' && (*rest != ':' || !egress_port(rest + 1, strlen(rest + 1), &ret->port)))
-		return wrong(
-		    err, "after the host only \":\" and a port from 1 to 65535 can follow");
+		return hr_err_set(err, HR_E_INVAL,
+		    "after the host only \":\" and a port from 1 to 65535 can follow");
 	copy = strndup(host, (size_t)(end - host));
 	if (copy == NULL)
 		return hr_err_nomem(err);
