@@ -40,6 +40,8 @@ def life(h):
     box = h.box()
     url = "unix:%s/http.sock" % box["edge"]
     equal((line, stat.S_ISSOCK(os.stat(url[5:]).st_mode)), ("default %s\n" % url, True))
+    flags = subprocess.run(["lsattr", "-d", os.path.dirname(box["dir"])], capture_output=True, text=True).stdout
+    equal("e" not in flags.split(" ")[0] or "T" in flags.split(" ")[0], True, "ext4 spreads the boxes")
     equal(h.ok("run", "echo hi; cd /; pwd"), "hi\n/\n")
     equal(h.ok("run", "pwd; echo $$ $USER; test -w ~ && test -w /workspace && echo writable").splitlines()[0], "/")
     equal(h("run", "(exit 42)").returncode, 42)
