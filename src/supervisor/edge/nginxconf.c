@@ -33,7 +33,7 @@
 #define OWN_HOSTS "_|localhost|[^.:]+|.+[.]localhost|127([.][0-9]+){3}|\\[::1\\]"
 #define NETWORK_HOSTS "|[0-9.]+|\\[[0-9a-f:.]+\\]|.+[.]internal|.+[.]local"
 #define CHECK_HOST                                                                                 \
-	"\tset $handrail_host $handrail_allowed_host;\n"                                           \
+	"\tset $handrail_host %s;\n"                                                               \
 	"\tif ($host ~ \"^(%s%s)$\") {\n\t\tset $handrail_host 1;\n\t}\n"                          \
 	"\tif ($handrail_host = \"\") {\n"                                                         \
 	"\t\treturn 403 '{\"detail\":\"This server asks for no key and has no such name: use "     \
@@ -66,7 +66,7 @@ struct values {
 	size_t nnumbers;
 	struct hr_place v[64];
 	size_t n;
-	struct hr_buf parts[18];
+	struct hr_buf parts[19];
 	size_t nparts;
 	struct hr_edge edge;
 };
@@ -229,20 +229,30 @@ values_hosts(struct values *v, const struct hr_site *s, const struct hr_settings
     const struct hr_keys *keys, struct hr_err *err)
 {
 	struct hr_buf *map = part_new(v), *check = part_new(v), *viewer = part_new(v);
-	const char *at = c->allowed_hosts;
+	const char *at = c->allowed_hosts, *allowed = "\"\"";
 	bool any = false;
 	size_t len;
 
-	hr_buf_adds(map, "map $host $handrail_allowed_host {\n\thostnames;\n");
 	for (at += strspn(at, ", \t"); *at != '\0'; at += len, at += strspn(at, ", \t")) {
 		len = strcspn(at, ", \t");
-		if (len == 1 && *at == '*')
+		if (len == 1 && *at == '*') {
 			any = true;
-		else if (put_host(map, at, len, err) < 0)
+			continue;
+		}
+		if (map->len == 0)
+			hr_buf_adds(map, "map $host $handrail_allowed_host {\n\thostnames;\n");
+		if (put_host(map, at, len, err) < 0)
 			return -1;
 	}
-	hr_buf_addf(map, "\tdefault \"%s\";\n}\n", any ? "1" : "");
-	hr_buf_addf(viewer, CHECK_HOST, OWN_HOSTS, s->listen.public ? NETWORK_HOSTS : "");
+	/* nginx needs a millisecond for each map when it starts */
+	if (any) {
+		hr_buf_reset(map);
+		allowed = "1";
+	} else if (map->len > 0) {
+		hr_buf_adds(map, "\tdefault \"\";\n}\n");
+		allowed = "$handrail_allowed_host";
+	}
+	hr_buf_addf(viewer, CHECK_HOST, allowed, OWN_HOSTS, s->listen.public ? NETWORK_HOSTS : "");
 	if (keys != NULL && keys->count == 0 && c->tls_certificate[0] == '\0')
 		hr_buf_adds(check, hr_buf_str(viewer));
 	if (part_add(v, "host_check", check, s, NULL, err) < 0 ||
@@ -351,7 +361,7 @@ fill_site(struct hr_buf *out, const struct hr_site *s, const struct hr_settings 
 	const struct hr_place path = {"access_log", c->access_log, false};
 	static const char whole[] = "access_log @access_log@ handrail;",
 			  some[] = "access_log @access_log@ handrail if=$handrail_viewer_logged;";
-	struct hr_buf *log = part_new(v), *viewer_log = part_new(v);
+	struct hr_buf *log = part_new(v), *viewer_log = part_new(v), *logged = part_new(v);
 	bool viewer = s->viewer.fd >= 0;
 
 	if (strcmp(c->access_log, "off") != 0 &&
@@ -362,8 +372,13 @@ fill_site(struct hr_buf *out, const struct hr_site *s, const struct hr_settings 
 		values_number(v, "viewer_port", s->viewer.port);
 		values_add(v, "viewer_secret", s->viewer.secret, false);
 	}
+	if (viewer && viewer_log->len > 0)
+		hr_buf_addf(logged,
+		    "map $uri $handrail_viewer_logged {\n\tdefault 1;\n\t~%s 0;\n}\n",
+		    s->viewer.secret);
 	if (part_add(v, "access_log", log, s, NULL, err) < 0 ||
 	    part_add(v, "viewer_log", viewer_log, s, NULL, err) < 0 ||
+	    part_add(v, "viewer_logged", logged, s, NULL, err) < 0 ||
 	    part_add(v, "viewer", part_new(v), s, viewer ? "handrail-viewer.conf.in" : NULL, err) <
 		0 ||
 	    part_add(v, "http", part_new(v), s, "handrail-http.conf.in", err) < 0 ||
