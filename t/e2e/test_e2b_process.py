@@ -528,6 +528,17 @@ def a_sender_that_leaves():
         equal((0 < int(text) < 200000, end), (True, OK), text)
 
 
+def new_groups():
+    """A command has the groups that its account has got a moment ago."""
+    if not ROOT:
+        raise Skip("needs root: others' boxes have one account")
+    with sandbox() as s:
+        for n in range(3):
+            s.inside("echo new%d:x:%d:user >>/etc/group" % (n, 7000 + n))
+            found = Stream(s, "Start", bash("id -G")).rest()[0].split()
+            equal([b"%d" % (7000 + m) in found for m in range(3)], [m <= n for m in range(3)], found)
+
+
 def a_client_that_leaves_ends_nothing():
     with sandbox() as s:
         one = Stream(s, "Start", bash("read x; echo more; exit 6", stdin=True))
@@ -545,4 +556,4 @@ if __name__ == "__main__":
         recordings, a_killed_server_ends_nothing, output_while_there_is_no_server, a_killed_keeper_ends_its_processes,
         an_upgrade_ends_nothing, a_killed_handraild_ends_nothing, deadlines, tags, many_readers, a_slow_reader,
         a_thousand_streams, hostile_bodies, input_as_it_arrives, early_answers, much_input,
-        a_sender_that_leaves, signals_and_groups, a_client_that_leaves_ends_nothing]))
+        a_sender_that_leaves, signals_and_groups, new_groups, a_client_that_leaves_ends_nothing]))
