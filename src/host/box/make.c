@@ -113,9 +113,9 @@ choose_names(struct hr_box *b, struct hr_err *err)
 		   : hr_command_key(b->h->environ, &b->key, err);
 }
 
-/* Lets ext4 place the boxes in different parts of the disk; other file systems refuse. ext4 does not
- * use the inode of a removed file again for a minute and more, and each new file searches past all
- * of them in its part. */
+/* Lets ext4 place the boxes in different parts of the disk; other file systems refuse. ext4 does
+ * not use the inode of a removed file again for a minute and more, and each new file searches past
+ * all of them in its part. */
 static void
 spread(const char *dir)
 {
@@ -125,7 +125,7 @@ spread(const char *dir)
 	if (fd < 0 || ioctl(fd, FS_IOC_GETFLAGS, &flags) != 0 || (flags & FS_TOPDIR_FL) != 0)
 		return;
 	flags |= FS_TOPDIR_FL;
-	(void)ioctl(fd, FS_IOC_SETFLAGS, &flags); /* without it a start only takes longer */
+	(void)ioctl(fd, FS_IOC_SETFLAGS, &flags); /* a refusal only makes starts slower */
 }
 
 static int
