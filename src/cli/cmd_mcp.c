@@ -510,7 +510,7 @@ start(struct cli *c, const struct cli_args *a, int *ret_status)
 }
 
 static int
-with_sandbox(struct cli *c, struct hr_sandbox *s, bool ends)
+with_sandbox(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
 	struct bridge b = {.lock = PTHREAD_MUTEX_INITIALIZER, .fewer = PTHREAD_COND_INITIALIZER};
 	struct hr_err err = {0};
@@ -521,9 +521,9 @@ with_sandbox(struct cli *c, struct hr_sandbox *s, bool ends)
 		    "sandboxes of this back-end have no server for MCP; use docker or local");
 	if (hr_random_hex(b.run, sizeof(b.run) - 1, &err) != 0)
 		return cli_fail(&err);
-	cli_branches_init(&b.branches, c, s);
+	cli_branches_init(&b.branches, c, a, s);
 	r = serve(&b);
-	end = cli_branches_done(&b.branches, ends);
+	end = cli_branches_done(&b.branches, cli_value(a, END) != NULL);
 	return r == CLI_OK ? end : r;
 }
 
@@ -550,7 +550,7 @@ mcp(struct cli *c, const struct cli_args *a)
 	s = cli_value(a, UP) != NULL ? start(c, a, &r) : cli_attach(c, &r);
 	if (s == NULL)
 		return r;
-	r = with_sandbox(c, s, cli_value(a, END) != NULL);
+	r = with_sandbox(c, s, a);
 	if (cli_value(a, END) != NULL && hr_sandbox_delete(s, &err) != 0)
 		r = cli_fail(&err);
 	return r;

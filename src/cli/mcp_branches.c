@@ -3,12 +3,19 @@
 
 #include "cli/mcp_branches.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <json-c/json_object.h>
 
-#include "host/box/fork.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/process/spawn.h"
+#include "base/strv.h"
 #include "host/handle.h"
 #include "proto/json.h"
 
@@ -39,9 +46,11 @@ static const char *const tools[] = {
 };
 
 void
-cli_branches_init(struct cli_branches *b, struct cli *c, struct hr_sandbox *parent)
+cli_branches_init(
+    struct cli_branches *b, struct cli *c, const struct cli_args *args, struct hr_sandbox *parent)
 {
 	*b = (struct cli_branches){.c = c,
+	    .args = args,
 	    .parent = parent,
 	    .forking = PTHREAD_MUTEX_INITIALIZER,
 	    .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -261,17 +270,79 @@ wrong(struct cli_branches *b, struct json_object *args)
 	return NULL;
 }
 
+/* Runs "handrail fork": in this process, which has threads, one branch would start after the other.
+ * Returns 0 with the answer in *out, or -1 with *err set. */
+static int
+run_fork(const struct cli_branches *b, const char *sid, struct json_object *args,
+    struct hr_buf *out, struct hr_err *err)
+{
+	HR_CLEAN(hr_strv_done) struct hr_strv v = {0};
+	struct hr_spawn_fd fds[2];
+	struct hr_spawn sp = {
+	    .path = "/proc/self/exe", .umask = -1, .fds = fds, .nfds = 2, .pdeathsig = SIGKILL};
+	int to[2] = {-1, -1}, said[2] = {-1, -1}, status = -1;
+	HR_BUF(why, 1 << 16);
+	const char *text;
+	pid_t pid = -1;
+	size_t i;
+
+	hr_strv_addf(&v, "handrail");
+	hr_strv_addf(&v, "fork");
+	hr_strv_addf(&v, "--json");
+	hr_strv_addf(&v, "--quiet");
+	hr_strv_addf(&v, "--runtime=box");
+	hr_strv_addf(&v, "--name=%s", sid);
+	for (i = 0; i < b->args->n; i++)
+		if (b->args->given[i].letter == 'c')
+			hr_strv_addf(&v, "--config-file=%s", b->args->given[i].value);
+		else if (b->args->given[i].letter == 's')
+			hr_strv_addf(&v, "--set=%s", b->args->given[i].value);
+	if (b->c->any_owner)
+		hr_strv_addf(&v, "--any-owner");
+	if (hr_json_at(args, "count") != NULL)
+		hr_strv_addf(&v, "--count=%d", (int)hr_json_int_at(args, "count"));
+	if (hr_json_true_at(args, "freeze"))
+		hr_strv_addf(&v, "--freeze");
+	hr_strv_addf(&v, "--");
+	hr_strv_add(&v, hr_json_text_at(args, "name"));
+	if (v.failed)
+		return hr_err_nomem(err);
+	sp.argv = hr_strv_list(&v);
+	if (pipe2(to, O_CLOEXEC) == 0 && pipe2(said, O_CLOEXEC) == 0) {
+		fds[0] = (struct hr_spawn_fd){to[1], 1};
+		fds[1] = (struct hr_spawn_fd){said[1], 2};
+		pid = hr_spawn(&sp, err);
+	} else {
+		(void)hr_err_sys(err, errno, "a pipe");
+	}
+	hr_fd_close(&to[1]);
+	hr_fd_close(&said[1]);
+	if (pid > 0) {
+		(void)hr_path_read_fd(to[0], "the answer of handrail fork", out, NULL);
+		(void)hr_path_read_fd(said[0], "the errors of handrail fork", &why, NULL);
+	}
+	hr_fd_close(&to[0]);
+	hr_fd_close(&said[0]);
+	if (pid < 0)
+		return -1;
+	if (hr_spawn_end(pid, &status) < 0)
+		return hr_err_sys(err, errno, "wait for handrail fork");
+	if (out->len > 0) /* its line feed would end the client's message */
+		out->p[--out->len] = '\0';
+	text = hr_buf_str(&why);
+	if (strncmp(text, "handrail: ", 10) == 0)
+		text += 10;
+	return status == 0 ? 0
+			   : hr_err_set(err, HR_E_RUNTIME, "%.*s", (int)strcspn(text, "\n"), text);
+}
+
 static void
 do_fork(struct cli_branches *b, struct json_object *args, struct hr_buf *ret_result)
 {
-	struct hr_box_fork how = {.name = hr_json_text_at(args, "name"),
-	    .count = (unsigned)hr_json_int_at(args, "count"),
-	    .freeze = hr_json_true_at(args, "freeze"),
-	    .threads = true};
 	struct hr_sandbox *s = find(b, hr_json_at(args, "sandbox"), ret_result);
 	const char *why = s != NULL ? wrong(b, args) : NULL;
 	HR_PUT struct json_object *o = NULL;
-	HR_FREE char *json = NULL;
+	HR_BUF(json, 1 << 20);
 	struct json_object *names;
 	struct hr_err err = {0};
 	HR_BUF(text, 1 << 20);
@@ -284,11 +355,11 @@ do_fork(struct cli_branches *b, struct json_object *args, struct hr_buf *ret_res
 		fail(ret_result, why);
 		return;
 	}
-	if (hr_box_fork(s, &how, &json, &err) < 0) {
+	if (run_fork(b, s->sid, args, &json, &err) < 0) {
 		fail(ret_result, err.msg);
 		return;
 	}
-	if (hr_json_decode(json, strlen(json), &o, NULL) < 0)
+	if (hr_json_decode(hr_buf_str(&json), json.len, &o, NULL) < 0)
 		r = hr_err_nomem(&err);
 	names = hr_json_at(o, "branches");
 	for (i = 0; i < hr_json_count(names) && r == 0; i++)
@@ -299,7 +370,7 @@ do_fork(struct cli_branches *b, struct json_object *args, struct hr_buf *ret_res
 		return;
 	}
 	describe(&text, o);
-	put(ret_result, &text, json, false);
+	put(ret_result, &text, hr_buf_str(&json), false);
 }
 
 static void

@@ -18,6 +18,7 @@ struct json_object;
 
 struct cli_branches {
 	struct cli *c;
+	const struct cli_args *args; /* the arguments of "handrail mcp" */
 	struct hr_sandbox *parent;
 	pthread_mutex_t forking; /* one fork or end at a time */
 	pthread_mutex_t lock;    /* guards v and n; taken for moments only */
@@ -29,7 +30,8 @@ struct cli_branches {
 	size_t n;
 };
 
-void cli_branches_init(struct cli_branches *b, struct cli *c, struct hr_sandbox *parent);
+void cli_branches_init(
+    struct cli_branches *b, struct cli *c, const struct cli_args *args, struct hr_sandbox *parent);
 /* Frees the handles; with `ends` also ends the branches. Returns an exit status. */
 int cli_branches_done(struct cli_branches *b, bool ends);
 
