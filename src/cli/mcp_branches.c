@@ -286,11 +286,11 @@ run_fork(const struct cli_branches *b, const char *sid, struct json_object *args
 	pid_t pid = -1;
 	size_t i;
 
-	hr_strv_addf(&v, "handrail");
-	hr_strv_addf(&v, "fork");
-	hr_strv_addf(&v, "--json");
-	hr_strv_addf(&v, "--quiet");
-	hr_strv_addf(&v, "--runtime=box");
+	hr_strv_add(&v, "handrail");
+	hr_strv_add(&v, "fork");
+	hr_strv_add(&v, "--json");
+	hr_strv_add(&v, "--quiet");
+	hr_strv_add(&v, "--runtime=box");
 	hr_strv_addf(&v, "--name=%s", sid);
 	for (i = 0; i < b->args->n; i++)
 		if (b->args->given[i].letter == 'c')
@@ -298,12 +298,12 @@ run_fork(const struct cli_branches *b, const char *sid, struct json_object *args
 		else if (b->args->given[i].letter == 's')
 			hr_strv_addf(&v, "--set=%s", b->args->given[i].value);
 	if (b->c->any_owner)
-		hr_strv_addf(&v, "--any-owner");
+		hr_strv_add(&v, "--any-owner");
 	if (hr_json_at(args, "count") != NULL)
 		hr_strv_addf(&v, "--count=%d", (int)hr_json_int_at(args, "count"));
 	if (hr_json_true_at(args, "freeze"))
-		hr_strv_addf(&v, "--freeze");
-	hr_strv_addf(&v, "--");
+		hr_strv_add(&v, "--freeze");
+	hr_strv_add(&v, "--");
 	hr_strv_add(&v, hr_json_text_at(args, "name"));
 	if (v.failed)
 		return hr_err_nomem(err);
@@ -327,7 +327,7 @@ run_fork(const struct cli_branches *b, const char *sid, struct json_object *args
 		return -1;
 	if (hr_spawn_end(pid, &status) < 0)
 		return hr_err_sys(err, errno, "wait for handrail fork");
-	if (out->len > 0) /* its line feed would end the client's message */
+	if (out->len > 0) /* a line feed would end the client's message */
 		out->p[--out->len] = '\0';
 	text = hr_buf_str(&why);
 	if (strncmp(text, "handrail: ", 10) == 0)

@@ -62,7 +62,7 @@ hire(struct crew *c, size_t n, hr_crew_task *fn, void *arg)
 }
 
 int
-hr_crew_run(size_t first, size_t n, bool alone, hr_crew_task *fn, void *arg, struct hr_err *err)
+hr_crew_run(size_t first, size_t n, hr_crew_task *fn, void *arg, struct hr_err *err)
 {
 	const long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	size_t most = processors > 0 ? (size_t)processors + BESIDE : 1 + BESIDE, i, hired = 0;
@@ -74,7 +74,7 @@ hr_crew_run(size_t first, size_t n, bool alone, hr_crew_task *fn, void *arg, str
 	if (c == MAP_FAILED)
 		return hr_err_sys(err, errno, "share memory");
 	atomic_store(&c->next, first);
-	most = alone ? 1 : most < CREW_MAX ? most : CREW_MAX;
+	most = most < CREW_MAX ? most : CREW_MAX;
 	for (i = first + 1; i < n && hired + 1 < most; i++) {
 		pids[hired] = hire(c, n, fn, arg);
 		if (pids[hired] < 0)

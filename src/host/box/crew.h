@@ -3,7 +3,6 @@
 #ifndef HR_HOST_BOX_CREW_H
 #define HR_HOST_BOX_CREW_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -13,10 +12,8 @@
 typedef int hr_crew_task(void *arg, size_t i, struct hr_err *err);
 
 /* Runs the function for each number from `first` to n - 1, in no order, and returns when all
- * processes have ended; they also end if this one is killed. `alone`: this process has threads, so
- * it does all tasks. After the first failure no further task begins. Returns 0, or -1 with the
- * first failure in *err. */
-int
-hr_crew_run(size_t first, size_t n, bool alone, hr_crew_task *fn, void *arg, struct hr_err *err);
+ * processes have ended; they also end if this one is killed. After the first failure no further
+ * task begins. Returns 0, or -1 with the first failure in *err. */
+int hr_crew_run(size_t first, size_t n, hr_crew_task *fn, void *arg, struct hr_err *err);
 
 #endif

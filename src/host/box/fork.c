@@ -202,7 +202,7 @@ copy_all(struct forking *f, struct hr_err *err)
 	if (hr_shells_save(f->s, &f->shells, err) < 0 || copy_one(f, 0, err) < 0 ||
 	    (!f->how->freeze && hr_shells_check(f->s, &f->shells, err) < 0))
 		return -1;
-	return hr_crew_run(1, f->names.n, f->how->threads, copy_one, f, err);
+	return hr_crew_run(1, f->names.n, copy_one, f, err);
 }
 
 /* ---- branches ---- */
@@ -299,7 +299,7 @@ start_all(struct forking *f, struct hr_err *err)
 	    .headless = true,
 	    .detach = true,
 	    .state_dir = f->s->state_dir};
-	return hr_crew_run(0, f->names.n + 1, f->how->threads, start_one, f, err);
+	return hr_crew_run(0, f->names.n + 1, start_one, f, err);
 }
 
 /* Ends the branches of a fork that failed. */

@@ -13,13 +13,13 @@ struct hr_box_fork {
 	unsigned count;   /* 0: one branch, without a number */
 	/* names of all branches, in the place of the two above; NULL: those */
 	const char *const *names;
-	bool freeze;  /* copy although a command runs or a file is open for writing */
-	bool threads; /* the caller has threads: one branch is made after the other */
+	bool freeze; /* copy although a command runs or a file is open for writing */
 };
 
-/* Forks a connected box. *ret_json is the answer, which the caller frees: {"sandbox": NAME,
- * "branches": [NAME], "still": BOOLEAN, "sessions": [NAME], "not_copied": [{"what": TEXT, "names":
- * [TEXT]}]}. Returns 0, or -1 with *err set and no branch left. */
+/* Forks a connected box, in a process without other threads. *ret_json is the answer, which the
+ * caller frees: {"sandbox": NAME, "branches": [NAME], "still": BOOLEAN, "sessions": [NAME],
+ * "not_copied": [{"what": TEXT, "names": [TEXT]}]}. Returns 0, or -1 with *err set and no branch
+ * left. */
 int hr_box_fork(
     struct hr_sandbox *s, const struct hr_box_fork *how, char **ret_json, struct hr_err *err);
 
