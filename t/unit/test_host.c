@@ -1168,6 +1168,7 @@ main(void)
 	tcase_add_test(tc, record_texts);
 	tcase_add_test(tc, module_that_is_not_there);
 	tcase_add_test(tc, tasks_of_a_crew);
+	tcase_add_test(tc, branches_with_one_name);
 	suite_add_tcase(s, tc);
 	return lines_run(s);
 }
