@@ -200,6 +200,7 @@ def without_the_server():
         with Socket(s, "/sockets/events/1") as w:
             equal(w.status, 501)
         s.install()
+        equal(s.ask("GET", "/api/settings").status, 501, "the last answer before the process ends")
         s.until("it is found", lambda: s.ask("GET", "/api/settings").status == 200)
     with Agent(env={"OH_STAND_IN": "broken"}) as s:
         equal(s.ask("GET", "/api/settings").status, 503)

@@ -60,7 +60,8 @@ choose_python(void)
 	return NULL;
 }
 
-/* Answers a request. The process ends once the server is there: the next request starts it. */
+/* Answers a request. The process ends once the server is there: the next request starts it. The
+ * loop sends the answer before the timer fires; to stop at once would drop the answer. */
 static void
 answer(void *arg, struct hr_serve_request *q)
 {
@@ -68,11 +69,11 @@ answer(void *arg, struct hr_serve_request *q)
 
 	hr_serve_answer(q, 501, "application/json", NOT_INSTALLED, strlen(NOT_INSTALLED));
 	if (python != NULL)
-		hr_loop_stop(arg);
+		(void)hr_watch_arm(arg, 0, NULL); /* if it fails, the next request tries again */
 }
 
 static void
-on_term(void *arg)
+stop(void *arg)
 {
 	hr_loop_stop(arg);
 }
@@ -81,19 +82,22 @@ static int
 answer_all(struct hr_err *err)
 {
 	struct hr_loop *loop = hr_loop_new(err);
-	struct hr_watch *term = NULL;
+	struct hr_watch *term = NULL, *end = NULL;
 	struct hr_serve *http = NULL;
 	int ready = READY_FD, r = -1;
 
 	if (loop != NULL)
-		term = hr_loop_signal(loop, SIGTERM, on_term, loop, err);
+		term = hr_loop_signal(loop, SIGTERM, stop, loop, err);
 	if (term != NULL)
-		http = hr_serve_open(loop, HTTP_FD, BODY_MAX, answer, loop, err);
+		end = hr_loop_timer(loop, stop, loop, err);
+	if (end != NULL)
+		http = hr_serve_open(loop, HTTP_FD, BODY_MAX, answer, end, err);
 	if (http != NULL && hr_fd_write_full(ready, "ready\n", 6, err) == 0) {
 		hr_fd_close(&ready);
 		r = hr_loop_run(loop, err);
 	}
 	hr_serve_close(http);
+	hr_watch_free(end);
 	hr_watch_free(term);
 	hr_loop_free(loop);
 	return r;
