@@ -69,7 +69,7 @@ def kit_is_whole_and_the_same():
                      "runtime/t/local.mk",
                      "runtime/runtime-image/start.sh.in", "runtime/conf/nginx.conf.in"):
             equal(name in a, True, name)
-        made = [n for n in a if n.endswith((".o", ".lo", ".la", "/Makefile.in", "/configure", "config.h"))]
+        made = [n for n in a if n.endswith((".o", ".lo", ".la", "/Makefile.in", "/configure", "/config.h"))]
         equal(made, [], "products of a build")
 
 
