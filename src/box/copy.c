@@ -426,7 +426,8 @@ add_one(int dir, const char *name, const struct stat *st, void *arg)
 	(void)name;
 	s->files++;
 	/* a file with several names is found as often */
-	s->bytes += (uint64_t)st->st_blocks * 512 / (S_ISDIR(st->st_mode) ? 1 : st->st_nlink);
+	if (S_ISREG(st->st_mode))
+		s->bytes += (uint64_t)st->st_blocks * 512 / st->st_nlink;
 	return 0;
 }
 
