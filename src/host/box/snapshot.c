@@ -343,8 +343,8 @@ take(const struct hr_box_store *s, const char *tag, int fd, char **ret_json, str
 		return -1;
 	if (hr_json_decode(hr_buf_str(&said), said.len, &o, NULL) < 0)
 		return hr_err_set(err, HR_E_RUNTIME, LAYER " ended without a result");
-	*ret_json = hr_json_string(o, RECORD_MAX, err);
-	if (*ret_json == NULL || hr_path_write(record, *ret_json, strlen(*ret_json), 0600, err) < 0)
+	*ret_json = hr_json_string(o, HR_BOX_RECORD_MAX, err);
+	if (*ret_json == NULL)
 		return -1;
 	r = hr_box_store_finish(s, tag, *ret_json, err);
 	return r > 0 ? 0 : r < 0 ? -1 : hr_box_store_choose(s, "", tag, &name, err);
