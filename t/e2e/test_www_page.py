@@ -28,12 +28,13 @@ from lib.www import complaints, need_browser  # noqa: E402
 
 def shell_view():
     need_browser()
-    with Keyed() as s, Window() as w:
+    with Keyed(env={"OPENHANDS_SESSION_ID": "one.x"}) as s, Window() as w:
         s.action("echo before; (exit 3)")
         w.open(s.page())
         w.until("asks for the key", "return document.querySelector('#key')")
+        w.until("says whose", "return document.querySelector('h1').textContent === 'Sandbox one.x'")
         equal([e in w.js("return document.querySelector('main').innerText")
-               for e in ("127.0.0.1:%d" % s.port, "SESSION_API_KEY", "handrail url --json NAME")], 3 * [True])
+               for e in ("127.0.0.1:%d" % s.port, "SESSION_API_KEY", "handrail url --json one.x")], 3 * [True])
         w.type("#key", "wrong")
         w.press([KEYS["ENTER"]])
         w.until("says so", "return document.querySelector('.note.bad').textContent.includes('not the key')")
@@ -152,6 +153,7 @@ def nothing_is_believed():
     """Whatever the sandbox says is text: in its name, output, titles, links, commands, directories, errors."""
     need_browser()
     with Keyed(env={"OPENHANDS_SESSION_ID": EVIL}) as s, Window() as w:
+        equal(s.get("/handrail/name.json").body, b'{"name":""}')
         enter(w, s)
         w.until("its name", "return document.querySelector('h1').textContent === arguments[0] && "
                             "document.title.startsWith(arguments[0].slice(0, 50))", EVIL)

@@ -123,6 +123,18 @@ function ask(why) {
 	if (why)
 		form.say(why);
 	form.focus();
+	void tellName(form);
+}
+
+async function tellName(form) {
+	try {
+		const {name} = await (await fetch("name.json")).json();
+
+		if (name)
+			form.name(name);
+	} catch {
+		// the sign-in itself reports a server that does not answer
+	}
 }
 
 async function leave() {

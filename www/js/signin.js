@@ -32,9 +32,17 @@ export function createSignIn(api, done, words = WORDS) {
 		}
 	}
 
-	const element = h("main", {class: "alone"}, h("h1", {}, words.title), h("p", {class: "note"}, foreign(location.host)),
+	const title = h("h1", {}, words.title);
+	const element = h("main", {class: "alone"}, title, h("p", {class: "note"}, foreign(location.host)),
 		h("form", {onsubmit: submit}, h("label", {for: "key"}, words.label), key,
 			h("p", {class: "note", id: "key-where"}, ...words.where.map((w) => w.cloneNode ? w.cloneNode(true) : w)),
 			h("label", {class: "check"}, look, " Watch only: change nothing"), button, note));
-	return {element, focus: () => key.focus(), say: (text) => { note.textContent = text; }};
+
+	// Says which sandbox asks.
+	function name(text) {
+		title.append(" ", foreign(text));
+		element.querySelector("#key-where code").textContent = "handrail url --json " + text;
+	}
+
+	return {element, name, focus: () => key.focus(), say: (text) => { note.textContent = text; }};
 }

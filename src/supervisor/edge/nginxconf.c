@@ -342,14 +342,27 @@ values_ports(struct values *v, const struct hr_site *s, const struct hr_settings
 	return part_add(v, "ports", part_new(v), s, open ? "handrail-ports.conf.in" : NULL, err);
 }
 
+/* Returns true for a name of a sandbox that has its own meaning in no syntax. */
+static bool
+is_plain(const char *name)
+{
+	static const char plain[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+	return name[strspn(name, plain)] == '\0';
+}
+
 static int
 values_www(
     struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)
 {
+	const char *name = getenv("OPENHANDS_SESSION_ID");
 	bool shown = has_page(s, c);
 
-	if (shown)
+	if (shown) {
 		values_add(v, "www_dir", s->ctx->www, false);
+		values_add(v, "sandbox_name", name != NULL && is_plain(name) ? name : "", false);
+	}
 	return part_add(v, "www", part_new(v), s, shown ? "handrail-www.conf.in" : NULL, err);
 }
 
