@@ -115,7 +115,8 @@ def pauses():
         equal((f.info(o)[1]["state"], f.info(o)[1]["pauseMode"]), ("paused", "filesystem"))
         equal(f.edge("GET", "/health", o)[0], 502)
         equal(f.api("POST", "/v2/sandboxes/%s/connect" % o["sandboxID"], {"timeout": 60})[0], 201)
-        equal(f.output(o, "cat f; grep -qs '9876[5]' /proc/$(cat /tmp/pid)/cmdline || echo $X; whoami"), "kept\ny\nuser\n")
+        equal(f.output(o, "cat f; grep -qs '9876[5]' /proc/$(cat /tmp/pid)/cmdline || echo $X; whoami"),
+              "kept\ny\nuser\n")
         equal(f.api("POST", path % o["sandboxID"] + "/pause")[0], 204)
         equal(f.info(o)[1]["pauseMode"], "full")
         p = f.create(timeout=1, autoPause=True, autoResume={"enabled": True})
