@@ -262,7 +262,7 @@ static _Noreturn void
 mind(pid_t command, int64_t limit_s, const sigset_t *awaited)
 {
 	int64_t now = hr_now_ms(), until = now + limit_s * 1000;
-	bool late = false;
+	bool ending = false, late = false;
 	int sig, status;
 
 	hr_fd_close_from(0); /* the keeper's connections must end with it */
@@ -276,8 +276,9 @@ mind(pid_t command, int64_t limit_s, const sigset_t *awaited)
 			      : WIFEXITED(status) ? WEXITSTATUS(status)
 						  : 128 + WTERMSIG(status));
 		now = hr_now_ms();
-		if (!late && (sig == SIGTERM || now >= until)) {
-			late = true;
+		if (!ending && (sig == SIGTERM || now >= until)) {
+			ending = true;
+			late = now >= until;
 			until = now + 1000;
 			(void)signal(SIGTERM, SIG_IGN);
 			(void)kill(0, SIGTERM);

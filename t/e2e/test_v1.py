@@ -117,6 +117,9 @@ def commands():
               (0, "\u20ac" * 700000, "ab\u20ac" * 500000))
         equal(s.run("echo begun; sleep 600", timeout=1), (-1, "begun\n", ""))
         equal(s.run("trap '' TERM; echo deaf; while :; do sleep 600; done", timeout=1), (-1, "deaf\n", ""))
+        for _ in range(10):  # a SIGTERM that is not the limit's leaves the exit code
+            equal(s.execute("kill 0").json()["exit_code"], 143)
+            equal(s.execute("trap 'exit 3' TERM; kill 0; sleep 600").json()["exit_code"], 3)
         a = s.execute("echo out; echo err >&2; exit 124").json()
         equal((a["exit_code"], a["stdout"], a["stderr"], a["kind"]), (124, "out\n", "err\n", "BashOutput"))
         a = s.execute("head -c 17000000 /dev/zero")
