@@ -262,8 +262,7 @@ static _Noreturn void
 mind(pid_t command, int64_t limit_s, const sigset_t *awaited)
 {
 	int64_t now = hr_now_ms(), until = now + limit_s * 1000;
-	bool ending = false, late = false;
-	int sig, status;
+	int sig, status, cause = 0; /* the signal that ends the command; SIGALRM: its limit */
 
 	hr_fd_close_from(0); /* the keeper's connections must end with it */
 	do {
@@ -272,13 +271,12 @@ mind(pid_t command, int64_t limit_s, const sigset_t *awaited)
 
 		sig = sigtimedwait(awaited, NULL, &left);
 		if (waitpid(command, &status, WNOHANG) == command)
-			_exit(late                ? LATE
+			_exit(cause == SIGALRM    ? LATE
 			      : WIFEXITED(status) ? WEXITSTATUS(status)
 						  : 128 + WTERMSIG(status));
 		now = hr_now_ms();
-		if (!ending && (sig == SIGTERM || now >= until)) {
-			ending = true;
-			late = now >= until;
+		if (cause == 0 && (sig == SIGTERM || now >= until)) {
+			cause = now >= until ? SIGALRM : SIGTERM;
 			until = now + 1000;
 			(void)signal(SIGTERM, SIG_IGN);
 			(void)kill(0, SIGTERM);
