@@ -76,12 +76,13 @@ def leaves(uid):
         o = f.create(timeout=600)
         write(f, o, "file", "first")
         f.run({"runtime_id": o["sandboxID"], "session_api_key": o["envdAccessToken"]},
-              "mkdir many; for i in {1..300}; do echo $i >many/$i; done")
+              "mkdir many; for i in {1..3000}; do echo $i >many/$i; done")
         got = []
         t = threading.Thread(target=lambda: got.append(
             f.api("POST", "/sandboxes/%s/fork" % o["sandboxID"], {"count": 2, "timeout": 600})))
         t.start()
-        pid = f.until(lambda: copier(f.process), lambda pid: pid)
+        pid = copier(f.process, t.is_alive)
+        equal(pid is not None, True, "the copy is seen")
         os.kill(pid, signal.SIGSTOP)
         f.process.send_signal(signal.SIGHUP)
         f.until(lambda: any("continuing as" in line for line in f.log), lambda found: found)

@@ -137,7 +137,7 @@ def killed(uid):
     """The service is killed while a fork copies: the parent goes on, and nothing is left of the branches."""
     with Copies(uid) as f:
         o = f.up("s")
-        f.run(o, "mkdir /workspace/many; cd /workspace/many; for i in {1..300}; do echo $i >$i; done")
+        f.run(o, "mkdir /workspace/many; cd /workspace/many; for i in {1..3000}; do echo $i >$i; done")
 
         def ask():
             try:
@@ -148,7 +148,8 @@ def killed(uid):
         for _ in range(3):
             t = threading.Thread(target=ask)
             t.start()
-            pid = f.until(lambda: copier(f.process), lambda pid: pid)
+            pid = copier(f.process, t.is_alive)
+            equal(pid is not None, True, "the copy is seen")
             os.kill(pid, signal.SIGSTOP)
             # other requests are answered meanwhile
             equal(f.call("GET", "/sessions/s")[1]["runtime_id"], o["runtime_id"])
@@ -161,7 +162,7 @@ def killed(uid):
             f.start()
             f.settled_but([o["runtime_id"]])
             equal(f.call("GET", "/sessions/w-1")[1]["state"], "died")
-            equal(f.run(o, "ls | wc -l"), "300")
+            equal(f.run(o, "ls | wc -l"), "3000")
         fork(f, o, "w", count=2)
 
 
@@ -258,7 +259,7 @@ def others(uid):
     with Copies(uid) as f:
         one, other = f.make_key("one"), f.make_key("other")
         o, p = f.up("s", one), f.up("s", other)
-        f.run(o, "for i in {1..300}; do echo $i >/workspace/$i; done")
+        f.run(o, "for i in {1..3000}; do echo $i >/workspace/$i; done")
         equal(f.call("POST", SNAPSHOTS, {"runtime_id": p["runtime_id"], "name": "a"}, key=other)[0], 200)
         got = []
 
@@ -267,7 +268,8 @@ def others(uid):
 
         t = threading.Thread(target=ask)
         t.start()
-        pid = f.until(lambda: copier(f.process), lambda pid: pid)
+        pid = copier(f.process, t.is_alive)
+        equal(pid is not None, True, "the copy is seen")
         os.kill(pid, signal.SIGSTOP)
         equal(f.call("POST", SNAPSHOTS, {"runtime_id": p["runtime_id"], "name": "b"}, key=other)[0], 200)
         equal((names(f, other), names(f, one)), (["a", "b"], []))

@@ -11,9 +11,10 @@ from .tap import Skip, equal
 UID = 54323  # of no account
 
 
-def copier(command):
-    """The launcher that copies for a command; None once there is none to come."""
-    while command.poll() is None:
+def copier(command, awaits=None):
+    """The launcher that copies for a command; None once none is to come: the command, or what awaits it, has ended."""
+    awaits = awaits or (lambda: command.poll() is None)
+    while awaits():
         for pid in process.descendants(command.pid):
             if "--copy" in process.command_line(pid):
                 return pid
