@@ -329,6 +329,8 @@ run_fork(const struct cli_branches *b, const char *sid, struct json_object *args
 		return hr_err_sys(err, errno, "wait for handrail fork");
 	if (out->len > 0) /* a line feed would end the client's message */
 		out->p[--out->len] = '\0';
+	/* shown if a killed one has printed nothing */
+	hr_buf_addf(&why, "handrail fork: %s", hr_exit_words(status));
 	text = hr_buf_str(&why);
 	if (strncmp(text, "handrail: ", 10) == 0)
 		text += 10;

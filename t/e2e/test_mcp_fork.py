@@ -5,12 +5,14 @@ As root each case is done twice, by root and by another account."""
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
 from lib.host import PATIENCE, SRC  # noqa: E402
-from lib.hostbox import run  # noqa: E402
+from lib.hostbox import copier, run  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
 MODERN = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
@@ -31,11 +33,17 @@ class Client:
             self.p.kill()
             self.p.communicate()
 
-    def ask(self, method, **params):
-        """The result; after the end of the command, its status and errors are shown."""
+    def send(self, method, **params):
         self.n += 1
         self.p.stdin.write(json.dumps({"jsonrpc": "2.0", "id": self.n, "method": method, "params": params}) + "\n")
         self.p.stdin.flush()
+
+    def ask(self, method, **params):
+        """The result; after the end of the command, its status and errors are shown."""
+        self.send(method, **params)
+        return self.answer()
+
+    def answer(self):
         line = self.p.stdout.readline()
         equal(line != "", True, line or self.p.communicate())
         answer = json.loads(line)
@@ -140,6 +148,22 @@ def refused(h):
     h.ok("down", "-q", "one", "other", "x")
 
 
+def killed(h):
+    """A killed fork is an error with its cause, and the next one is made."""
+    with Client(h, "-q", "--up", "-n", "one", "--end") as c:
+        c.run("mkdir many; for i in {1..300}; do echo $i >many/$i; done")
+        c.send("tools/call", name="fork", arguments={"name": "x"})
+        pid = copier(c.p)
+        os.kill(pid, signal.SIGSTOP)
+        os.kill(int(process.stat_fields(pid)[1]), signal.SIGKILL)
+        os.kill(pid, signal.SIGCONT)
+        answer = c.answer()
+        equal((answer["isError"], "handrail fork: signal 9" in answer["content"][0]["text"]), (True, True), answer)
+        equal(c.call("fork", name="x")["isError"], False)
+        equal(c.run("cat many/300", sandbox="x"), "300")
+        c.leave()
+
+
 def no_box(h):
     """Other back-ends do not offer what they cannot do."""
     if h.change:
@@ -154,4 +178,4 @@ def no_box(h):
 
 
 if __name__ == "__main__":
-    sys.exit(run([two_ways, refused, no_box]))
+    sys.exit(run([two_ways, refused, killed, no_box]))
