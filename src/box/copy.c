@@ -207,11 +207,13 @@ copy_other(struct copying *c, const struct entry *e, struct hr_err *err)
 static int
 copy_linked(struct copying *c, const struct entry *e, struct hr_err *err)
 {
-	char number[24];
+	char number[48];
 
 	if (e->st.st_nlink < 2)
 		return copy_other(c, e, err);
-	(void)snprintf(number, sizeof(number), "%ju", (uintmax_t)e->st.st_ino);
+	/* each subvolume has a device, and numbers of its own */
+	(void)snprintf(
+	    number, sizeof(number), "%ju.%ju", (uintmax_t)e->st.st_dev, (uintmax_t)e->st.st_ino);
 	if (linkat(c->links, number, e->to, e->name, 0) == 0)
 		return 0;
 	if (copy_other(c, e, err) < 0)
@@ -336,8 +338,7 @@ leave_out(int copy, const char *dir, const char *name, struct hr_err *err)
 static int
 tidy_snapshot(int copy, const char *const *without, struct hr_err *err)
 {
-	HR_CLOSE int layers =
-	    openat(copy, "layers", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	HR_CLOSE int layers = -1;
 	HR_CLOSEDIR DIR *d = NULL;
 	const struct dirent *e;
 	size_t i;
@@ -353,6 +354,7 @@ tidy_snapshot(int copy, const char *const *without, struct hr_err *err)
 		if (leave_out(copy, name != NULL ? dir : ".", name != NULL ? name : dir, err) < 0)
 			return -1;
 	}
+	layers = openat(copy, "layers", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (layers < 0)
 		return has_gone() ? 0 : failed("layers", err);
 	d = hr_dir_take(openat(layers, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -426,7 +428,7 @@ add_one(int dir, const char *name, const struct stat *st, void *arg)
 	(void)name;
 	s->files++;
 	/* a file with several names is found as often */
-	if (S_ISREG(st->st_mode))
+	if (!S_ISDIR(st->st_mode))
 		s->bytes += (uint64_t)st->st_blocks * 512 / st->st_nlink;
 	return 0;
 }
