@@ -154,6 +154,7 @@ def nothing_is_believed():
     need_browser()
     with Keyed(env={"OPENHANDS_SESSION_ID": EVIL}) as s, Window() as w:
         equal(s.get("/handrail/name.json").body, b'{"name":""}')
+        equal(s.request("POST", "/handrail/name.json", "xx").status, 413)
         enter(w, s)
         w.until("its name", "return document.querySelector('h1').textContent === arguments[0] && "
                             "document.title.startsWith(arguments[0].slice(0, 50))", EVIL)
