@@ -139,10 +139,11 @@ make_directories(struct hr_box *b, struct hr_err *err)
 
 	if (storage == NULL || process == NULL || old == NULL)
 		return hr_err_nomem(err);
-	if (b->h->state_dir != NULL && hr_state_directory(b->h->state_dir, true, err) < 0)
-		return -1;
-	if (b->h->state_dir != NULL)
+	if (b->h->state_dir != NULL) {
+		if (hr_state_directory(b->h->state_dir, true, err) < 0)
+			return -1;
 		spread(b->h->state_dir);
+	}
 	if (hr_sidecar_make_directory(b->side.dir, &b->new_dir, err) < 0 ||
 	    hr_box_remove_tree(NULL, old, err) < 0 || hr_box_take_branch(b, err) < 0 ||
 	    hr_box_fill(b, err) < 0 || hr_box_keep_settings(b, err) < 0)

@@ -134,9 +134,8 @@ compose(const struct hr_box *b, const char *tag, bool still, const char *said, c
 	if (hr_json_decode(said, strlen(said), &size, NULL) < 0)
 		return hr_err_set(err, HR_E_RUNTIME, "the launcher did not report the size");
 	if (hr_json_set(o, "created", json_object_new_int64(time(NULL)), err) < 0 ||
-	    hr_json_set(o, "still", json_object_new_boolean(still), err) < 0)
-		return -1;
-	if (hr_json_set(o, "files", json_object_new_int64(hr_json_int_at(size, "files")), err) <
+	    hr_json_set(o, "still", json_object_new_boolean(still), err) < 0 ||
+	    hr_json_set(o, "files", json_object_new_int64(hr_json_int_at(size, "files")), err) <
 		0 ||
 	    hr_json_set(o, "bytes", json_object_new_int64(hr_json_int_at(size, "bytes")), err) < 0)
 		return -1;
