@@ -28,7 +28,7 @@
 #include "proto/json.h"
 
 #define ANSWER_MAX (256u << 20)
-#define ACCOUNT_MS 10000 /* how long an account is known that is in no file */
+#define ACCOUNT_MS 10000 /* delay of a change that neither file shows */
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /* ---- selection ---- */
