@@ -244,6 +244,49 @@ lock_passwords(struct hr_buf *b, const char *text, const char *name)
 	}
 }
 
+/* Appends the words of a line of nsswitch.conf but "systemd", and what is to happen after it. */
+static void
+add_sources(struct hr_buf *b, const char *p, const char *end)
+{
+	static const char source[] = "systemd";
+	const char *word, *past;
+	bool gone = false;
+
+	for (; p < end; p = past) {
+		word = p + strspn(p, " \t");
+		if (word == end)
+			word--;
+		past = word + (*word == '[' ? strcspn(word, "]\n") : strcspn(word, " \t\n["));
+		past += *past == ']' || past == word;
+		if ((size_t)(past - word) == strlen(source) &&
+		    strncmp(word, source, strlen(source)) == 0) {
+			gone = true;
+			continue;
+		}
+		gone = gone && *word == '[';
+		if (!gone)
+			hr_buf_add(b, p, (size_t)(past - p));
+	}
+}
+
+/* Leaves out systemd's source of accounts. No systemd runs in a box, and each program that looks
+ * for the groups of an account would load that source, which takes a millisecond. */
+static void
+drop_systemd(struct hr_buf *b, const char *text, const char *name)
+{
+	const char *end;
+
+	(void)name;
+	for (; *text != '\0'; text = end) {
+		end = strchrnul(text, '\n');
+		end += *end != '\0';
+		if (*text == '#')
+			hr_buf_add(b, text, (size_t)(end - text));
+		else
+			add_sources(b, text, end);
+	}
+}
+
 /* Appends the only rule of the box's own sudoers; the host's is hidden. */
 static void
 permit_root(struct hr_buf *b, const char *text, const char *name)
@@ -262,6 +305,7 @@ static const struct own {
 	bool always; /* is made where the host has none */
 } own_files[] = {{"group", copy, 0644, false, false, false},
     {"hosts", add_name, 0644, true, false, true},
+    {"nsswitch.conf", drop_systemd, 0644, false, false, false},
     {"passwd", lock_passwords, 0644, false, false, false},
     {"subgid", copy, 0644, false, false, false}, {"subuid", copy, 0644, false, false, false},
     {"sudoers", permit_root, 0440, false, true, false}};

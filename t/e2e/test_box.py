@@ -89,19 +89,29 @@ def own_files(b):
     equal(os.path.exists(os.path.join(b.storage, "layers", "etc" if b.uid else "host", "new")), False)
 
 
-def hosts(b):
-    """The name of a box is there with any /etc/hosts of the host: without a last line feed, none, a link, a private
-    one; and with that of another system."""
+def with_etc(b, etc, command):
+    """Runs the command in a new box, of a host with this /etc, and returns what it prints."""
     if os.geteuid() != 0:
         raise Skip("needs root: the test changes /etc in a mount namespace")
     account = ["setpriv", "--reuid", str(b.uid), "--regid", str(b.uid), "--clear-groups"] if b.uid else []
+    os.chmod(etc, 0o755)
+    document = b.document(command, name="named", storage=b.directory("of-" + os.path.basename(etc)))
+    done = subprocess.run(["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc && exec "$@"', etc] + account +
+                          [b.program], input=json.dumps(document), capture_output=True, text=True,
+                          timeout=PATIENCE, cwd="/")
+    equal(done.stderr, "")
+    return done.stdout
+
+
+def hosts(b):
+    """The name of a box is there with any /etc/hosts of the host: without a last line feed, none, a link, a private
+    one; and with that of another system."""
     named = "127.0.0.1\tnamed\n"
     for i, (text, mode, want) in enumerate((
             ("127.0.0.1 a", 0o644, "127.0.0.1 a\n" + named),
             (None, 0, "127.0.0.1\tlocalhost\n::1\tlocalhost\n" + named),
             ("/etc/other", None, "of another file\n"), ("private", 0o600, ""))):
         etc = b.directory("etc%d" % i)
-        os.chmod(etc, 0o755)
         at = os.path.join(etc, "hosts")
         with open(os.path.join(etc, "other"), "w") as f:
             f.write("of another file\n")
@@ -111,11 +121,18 @@ def hosts(b):
             with open(at, "w") as f:
                 f.write(text)
             os.chmod(at, mode)
-        document = b.document("cat /etc/hosts 2>/dev/null; true", name="named", storage=b.directory("s%d" % i))
-        done = subprocess.run(["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc && exec "$@"', etc] + account +
-                              [b.program], input=json.dumps(document), capture_output=True, text=True,
-                              timeout=PATIENCE, cwd="/")
-        equal((done.stdout, done.stderr), (want, ""), "%r %r" % (text, mode))
+        equal(with_etc(b, etc, "cat /etc/hosts 2>/dev/null; true"), want, "%r %r" % (text, mode))
+
+
+def sources(b):
+    """The accounts of a box come from all sources of the host's but systemd, which does not run there."""
+    etc = b.directory("etc-sources")
+    with open(os.path.join(etc, "nsswitch.conf"), "w") as f:
+        f.write("# systemd stays here\npasswd: files systemd\ngroup:files [SUCCESS=merge] systemd [ NOTFOUND=return ] sss\n"
+                "shadow:  systemd\tfiles \nhosts: files systemd-resolve mysystemd [!UNAVAIL=return] dns\n\nnetgroup: systemd")
+    equal(with_etc(b, etc, "cat /etc/nsswitch.conf"),
+          "# systemd stays here\npasswd: files\ngroup:files [SUCCESS=merge] sss\nshadow:\tfiles \n"
+          "hosts: files systemd-resolve mysystemd [!UNAVAIL=return] dns\n\nnetgroup:")
 
 
 def added(b):
@@ -637,7 +654,7 @@ def shared_storage(b):
     ours.close()
 
 
-CASES = [files, kept, first_start, own_files, hosts, added, processes, network, every_address, resolver, container,
+CASES = [files, kept, first_start, own_files, hosts, sources, added, processes, network, every_address, resolver, container,
          nested_root, fence, launchers_file, signals, terminal, mounts, planted, foreign_root,
          limits, errors, checked, status_and_streams, detached, delegated, given_up, killed,
          killed_untied, shared_storage]
