@@ -3,8 +3,10 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -84,15 +86,19 @@ keep(const char *dir, bool upgraded, struct hr_err *err)
 	return record(err) < 0 ? -1 : egress_keeper_run(&h, dir, err);
 }
 
-/* Makes the authority of the box, whose name is that of the directory above DIR. */
+/* Makes the authority of the box, whose name is that of the directory above DIR. The process of a
+ * killed caller may still do the same: the second one finds the files of the first. */
 static int
 prepare(const char *dir, struct hr_err *err)
 {
 	HR_FREE char *path = hr_path_absolute(dir, err);
+	HR_CLOSE int lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char *end;
 
 	if (path == NULL)
 		return -1;
+	if (lock < 0 || flock(lock, LOCK_EX) != 0)
+		return hr_err_sys(err, errno, "lock %s", dir);
 	(void)umask(077);
 	end = strrchr(path, '/');
 	if (end != NULL)

@@ -4,10 +4,12 @@ machine of the test's own. As root each case is done twice, by root and by anoth
 
 import base64
 import contextlib
+import fcntl
 import json
 import os
 import random
 import re
+import select
 import shutil
 import signal
 import socket
@@ -783,6 +785,30 @@ def inspecting(w):
     return "--cacert", os.path.join(w.top, "ca.crt")
 
 
+def prepared(w):
+    """Two processes that make the authority of a box do it one after the other."""
+    def waits(pid, inode):
+        with open("/proc/locks") as f:
+            return any(line.split()[1] == "->" and line.split()[5:7] == [str(pid), inode] for line in f)
+    st = os.stat(w.dir)
+    inode = "%02x:%02x:%d" % (os.major(st.st_dev), os.minor(st.st_dev), st.st_ino)
+    held = os.open(w.dir, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        done = [subprocess.Popen([os.path.join(egressworld.BUILD, "handrail-egress"), "--prepare", w.dir],
+                                 stderr=subprocess.PIPE, cwd="/", **w.change) for _ in range(2)]
+        for p in done:
+            while not waits(p.pid, inode):
+                equal(p.poll(), None, "it waits for the other one")
+                select.select([], [], [], 0.01)
+        equal(os.path.exists(os.path.join(w.dir, "ca.key")), False)
+    finally:
+        os.close(held)
+    equal([(p.communicate(timeout=PATIENCE)[1], p.returncode) for p in done], [(b"", 0)] * 2)
+    with open(os.path.join(w.dir, "ca.crt")) as cert, open(os.path.join(w.dir, "trust.pem")) as trust:
+        equal(trust.read().endswith(cert.read()), True)
+
+
 def nginx(w):
     return [pid for pid in w.processes() if process.command_line(pid).startswith("nginx:")]
 
@@ -929,7 +955,7 @@ def storm(w):
 
 CASES = (names, addresses, own_addresses, greetings, proxies, questions, many_names, killed, upgraded, control, cut,
          patience, ends, bounded, no_cores, hidden, proxied, proxied_inspected, inspected, inspected_changes,
-         inspected_names, storm)
+         inspected_names, prepared, storm)
 
 
 def main():
