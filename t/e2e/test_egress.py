@@ -91,7 +91,7 @@ class World(Boxes):
 
     def broker(self):
         with open(self.egress("record")) as f:
-            return json.load(f)["pid"]
+            return json.loads(f.readline())["pid"]
 
     def events(self):
         return [json.loads(line) for line in self.ok("net", "log", "--json").splitlines()]

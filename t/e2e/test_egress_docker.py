@@ -3,6 +3,7 @@
 allowed and refused, changes, a new network after a pause, what is refused before anything is made, and that nothing is
 left."""
 
+import contextlib
 import http.server
 import json
 import os
@@ -16,21 +17,31 @@ import tempfile
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import process  # noqa: E402
+from lib import dockerhost, process  # noqa: E402
 from lib.dockerhost import IMAGE, DockerHost, docker, find_engine, make_image  # noqa: E402
-from lib.egressworld import Names  # noqa: E402
+from lib.egressworld import Names, tls  # noqa: E402
 from lib.fleet import Fleet  # noqa: E402
-from lib.host import BUILD, PATIENCE  # noqa: E402
+from lib.host import BUILD, PATIENCE, Host  # noqa: E402
 from lib.tap import Tap, equal, skip_all  # noqa: E402
+
+
+VALUE = "the-real-value-of-the-test"
 
 
 class Web(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
+        self.server.seen.append((self.command, self.headers.get("Authorization")))
         body = b"hello " + self.headers["Host"].split(":")[0].encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    do_POST = do_GET
+
+    def handle(self):
+        with contextlib.suppress(ConnectionResetError):  # of a connection that is cut
+            http.server.BaseHTTPRequestHandler.handle(self)
 
     def log_message(self, *unused):
         pass
@@ -42,20 +53,28 @@ class World(DockerHost):
     def __enter__(self):
         self.env["SANDBOX_USE_HOST_NETWORK"] = "false"
         self.names = Names(a_example="127.0.0.1", b_example="127.0.0.1")
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Web)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.web = self.server.server_address[1]
+        self.servers, self.seen = [], []  # the method and the Authorization of each request
+        self.web = self.serve()
         return DockerHost.__enter__(self)
 
     def __exit__(self, *unused):
-        self.server.shutdown()
-        self.server.server_close()
+        for s in self.servers:
+            s.shutdown()
+            s.server_close()
         DockerHost.__exit__(self, *unused)
 
-    def up(self, *words):
-        rules = dict(dnsServers=["127.0.0.1:%d" % self.names.port], ports=[self.web],
-                     allowOut=["127.0.0.1", "a.example"])
+    def serve(self, context=None):
+        s = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Web)
+        s.seen, s.daemon_threads = self.seen, True
+        if context:
+            s.socket = context.wrap_socket(s.socket, server_side=True, do_handshake_on_connect=False)
+        threading.Thread(target=s.serve_forever, daemon=True).start()
+        self.servers.append(s)
+        return s.server_address[1]
+
+    def up(self, *words, **more):
+        rules = dict(dict(dnsServers=["127.0.0.1:%d" % self.names.port], ports=[self.web],
+                          allowOut=["127.0.0.1", "a.example"]), **more)
         self.ok("up", "-q", "--network", "egress", "-s", "sandbox.network=" + json.dumps(rules), *words)
 
     def get(self, name):
@@ -68,7 +87,7 @@ class World(DockerHost):
 
     def broker(self):
         with open(self.egress("record")) as f:
-            return json.load(f)["pid"]
+            return json.loads(f.readline())["pid"]
 
     def gone(self, *pids):
         equal([pid for pid in pids if not process.wait_gone(pid, PATIENCE)], [])
@@ -134,6 +153,76 @@ def killed():
         equal((inside.returncode, b"refused" in inside.stderr), (1, True), inside.stderr)
         equal(h.get("a.example"), "hello a.example")
         h.ok("down")
+
+
+def stopped():
+    """A container that was started again does not take the broker of its earlier network, which has not ended, for its
+    own."""
+    with World() as h:
+        h.up()
+        first = h.broker()
+        os.kill(first, signal.SIGSTOP)
+        docker("restart", "-t", "1", "openhands-runtime-" + h.name)
+        equal(h.get("a.example"), "hello a.example")
+        equal((process.wait_gone(first, PATIENCE), h.broker() != first), (True, True))
+        h.ok("down")
+        h.gone(first)
+
+
+def changes():
+    """Rules change by "net allow" and "net deny" while the container runs, which cuts what is open; "net test" asks
+    them, and a change that is refused changes nothing."""
+    with World() as h:
+        h.up()
+        at = "b.example:%d" % h.web
+        equal((h("net", "test", at).returncode, h("net", "test", "a.example:%d" % h.web).returncode), (1, 0))
+        h.ok("net", "allow", at)
+        equal((h("net", "test", at).returncode, h.get("b.example")), (0, "hello b.example"))
+        before = h.ok("net", "show", "--json")
+        h.fails(1, "after the host only", "net", "allow", "https://x")
+        equal(h.ok("net", "show", "--json"), before)
+        h.ok("run", "exec 7<>/dev/tcp/a.example/%d && printf 'GET / HTTP/1.1\\r\\n' >&7" % h.web)
+        equal("cut 1 open connection" in h("net", "deny", "a.example").stderr, True)
+        equal((h.get("a.example"), h.get("b.example")), ("", "hello b.example"))
+        equal([e["verdict"] for e in map(json.loads, h.ok("net", "log", "--json").splitlines())
+               if e.get("name") == "a.example"][-1], "deny")
+        h.ok("down")
+        h.gone()
+
+
+def credentials():
+    """A secret is added outside, for its own host and requests that the rules name; the container has a placeholder,
+    and the value is in no byte of it."""
+    with World() as h:
+        os.mkdir(h.path("tls"))
+        authority, context = tls(h.path("tls"), "a.example", "b.example")
+        h.env["SSL_CERT_FILE"] = authority.pem
+        port = h.serve(context)
+        equal(Host.__call__(h, "secret", "set", "api", input=VALUE).returncode, 0)
+        h.up(ports=[port], allowOut=["127.0.0.1", "b.example"],
+             rules={"a.example": [{"methods": ["GET"], "paths": ["/ok"], "ports": [port]}]},
+             credentials={"API_TOKEN": {"secret": "api", "hosts": ["a.example:%d" % port]}})
+        curl = "curl -s -H \"Authorization: Bearer $API_TOKEN\" %s https://%s.example:%d/ok"
+        equal(h.ok("run", curl % ("", "a", port)).strip(), "hello a.example")
+        equal(h.seen, [("GET", "Bearer " + VALUE)])
+        done = h("run", curl % ("-X POST", "a", port))
+        equal("network: POST a.example" in done.stdout + done.stderr, True, done)
+        equal(len(h.seen), 1, "the request that was refused")
+        equal(h.ok("run", curl % ("", "b", port)).strip(), "hello b.example")
+        equal((h.seen[1][1].startswith("Bearer ph_"), VALUE in h.seen[1][1]), (True, False), "another host")
+        name = "openhands-runtime-" + h.name
+        texts = {words: h.ok(*words).encode()
+                 for words in (("config",), ("logs",), ("net", "log"), ("run", "env; set"))}
+        for words in (("export", name), ("inspect", name), ("logs", name),
+                      ("exec", name, "bash", "-c", "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline")):
+            done = docker(*words)
+            texts[words] = done.stdout + done.stderr
+        equal([words for words, text in texts.items() if not text or VALUE.encode() in text], [])
+        equal(b"API_TOKEN=ph_" in docker("inspect", name).stdout, True)
+        h.ok("down")
+        equal(Host.__call__(h, "secret", "rm", "api").returncode, 0)
+        os.rmdir(h.path("state", "secrets"))
+        h.gone()
 
 
 def without_a_broker():
@@ -228,6 +317,7 @@ def main():
     if os.geteuid() != 0:
         skip_all("needs root: only root can hold the rules of a container's network")
     process.become_subreaper()
+    dockerhost.PROGRAMS.append("curl")
     tap = Tap()
     top = tempfile.mkdtemp(prefix="e2e-image-")
     try:
@@ -235,8 +325,10 @@ def main():
     finally:
         shutil.rmtree(top)
     try:
-        for test in (life, paused, killed, without_a_broker, refusals, user_namespaces):
-            tap.run(test.__name__.replace("_", " "), test)
+        for test in (life, paused, killed, stopped, changes, credentials, without_a_broker, refusals,
+                     user_namespaces):
+            if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]:
+                tap.run(test.__name__.replace("_", " "), test)
     finally:
         docker("rmi", "-f", IMAGE)
     return tap.done()

@@ -295,7 +295,7 @@ box_restore(void *self, const char *record, struct hr_err *err)
 	if ((!b->h->attach && freeze(b, false, err) < 0) || hr_box_open_socket(b, err) < 0)
 		return -1;
 	/* a box without its broker has no network, and is still of use */
-	if (hr_egress_keep(&b->side, false, &e) < 0)
+	if (hr_egress_keep(&b->side, &e) < 0)
 		b->h->log(b->h->arg, e.msg);
 	return 0;
 }

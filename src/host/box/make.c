@@ -29,7 +29,6 @@
 #include "host/command.h"
 #include "host/common/logfile.h"
 #include "host/common/module.h"
-#include "host/common/proc.h"
 #include "host/common/ready.h"
 #include "host/common/statedir.h"
 #include "host/records/record.h"
@@ -252,8 +251,7 @@ hr_box_take_process(struct hr_box *b, const char *line, struct hr_err *err)
 	b->pid = pid > 1 && pid <= INT32_MAX ? (pid_t)pid : 0;
 	if (b->groups.failed)
 		return hr_err_nomem(err);
-	b->side.watch = hr_proc_watch(b->pid, b->started);
-	if (b->side.watch < 0 && errno != ESRCH)
+	if (hr_sidecar_watch(&b->side, b->pid, b->started) < 0 && errno != ESRCH)
 		return hr_err_sys(err, errno, "look at process %ld of the box", (long)b->pid);
 	return b->side.watch >= 0;
 }
@@ -284,7 +282,7 @@ release(struct hr_box *b, int control, const struct hr_buf *line, struct hr_err 
 	if (path == NULL)
 		return hr_err_nomem(err);
 	return hr_path_write(path, line->p, line->len, 0600, err) == 0 &&
-		       hr_egress_keep(&b->side, true, err) == 0
+		       hr_egress_keep(&b->side, err) == 0
 		   ? hr_fd_send(control, "g", 1, -1, err)
 		   : -1;
 }

@@ -19,7 +19,6 @@
 #include "base/path.h"
 #include "base/process/pid.h"
 #include "base/text/text.h"
-#include "host/common/proc.h"
 #include "host/common/statedir.h"
 #include "host/life/urls.h"
 #include "host/records/record.h"
@@ -189,14 +188,14 @@ hr_docker_keep_rules(struct hr_docker *d, struct hr_err *err)
 	pid = (long long)hr_json_int_at(hr_json_at(o, "State"), "Pid");
 	hr_fd_close(&d->side.watch);
 	if (pid > 1 && pid <= INT32_MAX)
-		d->side.watch = hr_proc_watch((pid_t)pid, hr_pid_started((pid_t)pid));
+		(void)hr_sidecar_watch(&d->side, (pid_t)pid, hr_pid_started((pid_t)pid));
 	if (pid <= 1)
 		return hr_err_set(err, HR_E_DISCONNECTED, "Container %s does not run.", d->name);
 	if (d->side.watch < 0 || !is_inside(d, (pid_t)pid))
 		return hr_err_set(err, HR_E_UNSUPPORTED,
 		    "the container's process is not one of this machine, so that its network "
 		    "cannot be entered, to hold its rules: " INSTEAD);
-	return hr_egress_keep(&d->side, false, err);
+	return hr_egress_keep(&d->side, err);
 }
 
 int

@@ -357,7 +357,7 @@ hr_egress_env(const struct hr_sidecars *b, struct hr_strv *env, struct hr_err *e
 }
 
 int
-hr_egress_keep(const struct hr_sidecars *b, bool fresh, struct hr_err *err)
+hr_egress_keep(const struct hr_sidecars *b, struct hr_err *err)
 {
 	HR_FREE char *dir = NULL;
 	const char *argv[] = {PROGRAM, NULL, NULL};
@@ -368,8 +368,7 @@ hr_egress_keep(const struct hr_sidecars *b, bool fresh, struct hr_err *err)
 	return dir == NULL || hr_sidecar_find(b,
 				  &(const struct hr_sidecar){.argv = argv,
 				      .record = RECORD,
-				      .what = "the broker of the sandbox's network",
-				      .fresh = fresh},
+				      .what = "the broker of the sandbox's network"},
 				  err) < 0
 		   ? -1
 		   : 0;

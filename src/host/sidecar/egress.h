@@ -19,9 +19,8 @@ int hr_egress_env(const struct hr_sidecars *b, struct hr_strv *env, struct hr_er
 typedef int hr_egress_file_fn(void *arg, const char *source, const char *target);
 int
 hr_egress_files(const struct hr_sidecars *b, hr_egress_file_fn *fn, void *arg, struct hr_err *err);
-/* Starts the broker of a sandbox with rules unless it runs already, or always for a `fresh` box;
- * b->watch must be open. */
-int hr_egress_keep(const struct hr_sidecars *b, bool fresh, struct hr_err *err);
+/* Starts the broker of a sandbox with rules unless it runs already; b->watch must be open. */
+int hr_egress_keep(const struct hr_sidecars *b, struct hr_err *err);
 /* Ends the broker, if there is one. */
 void hr_egress_stop(const struct hr_sidecars *b);
 /* Does the same, and removes the values of secrets. */

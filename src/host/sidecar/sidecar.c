@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -52,19 +53,29 @@ open_record(const struct hr_sidecars *b, const char *name, bool make, struct hr_
 	return fd;
 }
 
-/* Returns a pidfd of the recorded process, with its number and port; -1 if it has ended. */
+struct served {
+	pid_t pid;
+	int port;
+	bool same; /* the record's second line names the first process of this box */
+};
+
+/* Returns a pidfd of the recorded process; -1 if it has ended. */
 static int
-read_record(int file, pid_t *ret_pid, int *ret_port)
+read_record(const struct hr_sidecars *b, int file, struct served *ret)
 {
 	char text[RECORD_MAX];
 	HR_PUT struct json_object *o = NULL;
-	ssize_t n = pread(file, text, sizeof(text), 0);
+	ssize_t n = pread(file, text, sizeof(text) - 1, 0);
+	char *rest = text, *line;
 
-	if (n <= 0 || hr_json_decode(text, (size_t)n, &o, NULL) < 0)
+	text[n > 0 ? n : 0] = '\0';
+	line = strsep(&rest, "\n");
+	if (hr_json_decode(line, strlen(line), &o, NULL) < 0)
 		return -1;
-	*ret_pid = (pid_t)hr_json_int_at(o, "pid");
-	*ret_port = (int)hr_json_int_at(o, "port");
-	return hr_proc_watch(*ret_pid, (unsigned long long)hr_json_int_at(o, "started"));
+	*ret = (struct served){.pid = (pid_t)hr_json_int_at(o, "pid"),
+	    .port = (int)hr_json_int_at(o, "port"),
+	    .same = rest != NULL && strcmp(rest, b->first) == 0};
+	return hr_proc_watch(ret->pid, (unsigned long long)hr_json_int_at(o, "started"));
 }
 
 /* Starts the program and waits until it serves: it then closes its standard error. */
@@ -98,10 +109,19 @@ start(const struct hr_sidecars *b, const struct hr_sidecar *h, int file, struct 
 	if (pid < 0)
 		return -1;
 	if (hr_spawn_end(pid, &status) == 0 && status == 0 && said.len == 0)
-		return 0;
+		return hr_fd_write_full(file, b->first, strlen(b->first), err);
 	return hr_err_set(err, HR_E_RUNTIME, "%s: %.*s", h->what,
 	    (int)strcspn(hr_buf_str(&said), "\n"),
 	    said.len > 0 ? hr_buf_str(&said) : hr_exit_words(status));
+}
+
+int
+hr_sidecar_watch(struct hr_sidecars *b, pid_t pid, unsigned long long started)
+{
+	hr_fd_close(&b->watch);
+	(void)snprintf(b->first, sizeof(b->first), "%ld-%llu", (long)pid, started);
+	b->watch = hr_proc_watch(pid, started);
+	return b->watch;
 }
 
 int
@@ -109,22 +129,21 @@ hr_sidecar_find(const struct hr_sidecars *b, const struct hr_sidecar *h, struct 
 {
 	HR_CLOSE int file = -1;
 	HR_CLOSE int watch = -1;
-	pid_t pid;
-	int port;
+	struct served s;
 
 	file = open_record(b, h->record, true, err);
 	if (file < 0)
 		return -1;
-	watch = read_record(file, &pid, &port);
-	if (watch >= 0 && !h->fresh)
-		return port;
+	watch = read_record(b, file, &s);
+	if (watch >= 0 && s.same)
+		return s.port;
 	if (watch >= 0)
-		hr_proc_end(pid, watch, END_PATIENCE_MS);
+		hr_proc_end(s.pid, watch, END_PATIENCE_MS);
 	hr_fd_close(&watch);
 	if (start(b, h, file, err) < 0)
 		return -1;
-	watch = read_record(file, &pid, &port);
-	return watch >= 0 ? port
+	watch = read_record(b, file, &s);
+	return watch >= 0 ? s.port
 			  : hr_err_set(err, HR_E_DISCONNECTED,
 				"%s: the process has ended, as it does with the sandbox", h->what);
 }
@@ -136,8 +155,7 @@ hr_sidecar_end(const struct hr_sidecars *b, const char *record)
 	struct hr_err e = {0};
 	HR_CLOSE int file = path != NULL ? open_record(b, record, false, &e) : -1;
 	HR_CLOSE int watch = -1;
-	pid_t pid;
-	int port;
+	struct served s;
 
 	if (file < 0) {
 		/* such a program ends with its box anyway */
@@ -145,8 +163,8 @@ hr_sidecar_end(const struct hr_sidecars *b, const char *record)
 			b->h->log(b->h->arg, e.msg);
 		return;
 	}
-	watch = read_record(file, &pid, &port);
+	watch = read_record(b, file, &s);
 	if (watch >= 0)
-		hr_proc_end(pid, watch, END_PATIENCE_MS);
+		hr_proc_end(s.pid, watch, END_PATIENCE_MS);
 	(void)unlink(path);
 }

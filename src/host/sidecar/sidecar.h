@@ -3,6 +3,8 @@
 #ifndef HR_HOST_SIDECAR_SIDECAR_H
 #define HR_HOST_SIDECAR_SIDECAR_H
 
+#include <sys/types.h>
+
 #include "base/strv.h"
 #include "host/handrail-backend.h"
 
@@ -16,9 +18,10 @@ struct hr_sidecars {
 	/* a directory that the caller alone may enter, with a record of each program; NULL: there
 	 * is none yet */
 	char *dir;
-	int watch;   /* pidfd of the sandbox's first process; -1: none */
-	int socket;  /* the server's socket file, opened with O_PATH; -1: none */
-	char at[32]; /* the path of `socket` */
+	int watch;      /* pidfd of the sandbox's first process; -1: none */
+	char first[48]; /* that process's number and start, by which a record names its sandbox */
+	int socket;     /* the server's socket file, opened with O_PATH; -1: none */
+	char at[32];    /* the path of `socket` */
 };
 
 /* Returns a path below s->dir, which the caller frees; NULL without memory. */
@@ -42,11 +45,12 @@ struct hr_sidecar {
 	bool socket;
 	const char *record; /* a file below the box's directory */
 	const char *what;   /* the subject of errors */
-	bool fresh;         /* the box has just been made: a recorded process is an earlier box's */
 };
 
-/* Starts the program of a running box unless it runs already. Returns its port (0: it has none), or
- * -1 with *err set. */
+/* Watches the sandbox's first process. Returns the pidfd, or -1 with errno as hr_proc_watch(). */
+int hr_sidecar_watch(struct hr_sidecars *b, pid_t pid, unsigned long long started);
+/* Starts the program of a running box unless it runs already, and ends that of an earlier box of
+ * the sandbox. Returns its port (0: it has none), or -1 with *err set. */
 int hr_sidecar_find(const struct hr_sidecars *b, const struct hr_sidecar *h, struct hr_err *err);
 /* Ends it, if it runs, and removes its record. */
 void hr_sidecar_end(const struct hr_sidecars *b, const char *record);
