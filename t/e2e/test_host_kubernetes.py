@@ -208,6 +208,38 @@ def cut_again_and_again():
             between.stop()
 
 
+def rules():
+    """The API server takes the policy of the rules, which is there before the pod and as long as the sandbox, also
+    while that is paused; what no policy can enforce is refused. The effect of a policy is the network plug-in's."""
+    def policies():
+        return json.loads(kubectl("get", "networkpolicy", "-l", "app=openhands-runtime", "-o", "json"))["items"]
+
+    tcp = [{"protocol": "TCP", "port": 80}, {"protocol": "TCP", "port": 443}]
+    with Cluster(KUBERNETES_NETWORK_POLICY_ENFORCED="true") as h:
+        refuses(h, 'cannot enforce "github.com" in allowOut', "up", "--network", "egress", "-s",
+                'sandbox.network={"allowOut":["github.com"]}')
+        equal(left(), [], "nothing was made")
+        for network, want in (
+                ({"allowOut": ["10.1.0.0/16", "93.184.216.34:8080", "172.0.0.0/8"]}, [
+                    {"to": [{"ipBlock": {"cidr": "10.1.0.0/16"}}], "ports": tcp},
+                    {"to": [{"ipBlock": {"cidr": "93.184.216.34/32"}}], "ports": [{"protocol": "TCP", "port": 8080}]},
+                    {"to": [{"ipBlock": {"cidr": "172.0.0.0/8", "except": ["172.16.0.0/12"]}}], "ports": tcp}]),
+                ({"denyOut": ["0.0.0.0/0"], "allowInternetAccess": True}, None)):
+            h.ok("up", "--network", "egress", "-s", "sandbox.network=" + json.dumps(network))
+            policy, = policies()
+            equal((policy["spec"].get("egress"), policy["spec"]["policyTypes"]), (want, ["Ingress", "Egress"]))
+            pod = json.loads(kubectl("get", "pod", POD, "-o", "json"))
+            times = [o["metadata"]["creationTimestamp"] for o in (policy, pod)]
+            equal(times, sorted(times))
+            labels = policy["spec"]["podSelector"]["matchLabels"]
+            equal({k: pod["metadata"]["labels"].get(k) for k in labels}, labels, "it selects the pod")
+            h.ok("pause")
+            equal([p["metadata"]["uid"] for p in policies()], [policy["metadata"]["uid"]])
+            h.ok("resume")
+            h.ok("down")
+            equal(left(), [])
+
+
 def pool():
     with Cluster() as h:
         equal(json.loads(h.ok("pool", "--json", "2")), {"waiting": 2})
@@ -269,7 +301,7 @@ def figures():
 
 
 TESTS = [conversation, agent_sandbox, does_not_come, quota, rights, killed_from_outside, out_of_memory, drained,
-         cut_again_and_again, pool, events, figures]
+         cut_again_and_again, rules, pool, events, figures]
 
 
 if __name__ == "__main__":
