@@ -28,8 +28,17 @@ struct sock {
 	struct hr_watch *readable, *writable;
 };
 
+/* A question to the servers, which all that ask for the same name meanwhile share: hundreds of
+ * connections to one host at once must not flood them. */
+struct lookup {
+	struct lookup *next, **at;
+	struct egress_query *queries;
+	char name[];
+};
+
 struct egress_resolver {
 	struct hr_loop *loop;
+	struct lookup *lookups;
 	ares_channel channel; /* NULL: none */
 	struct hr_watch *timer;
 	struct sock *socks;
@@ -42,6 +51,7 @@ struct egress_query {
 	void *arg;
 	int port;
 	struct egress_query **at; /* the caller's pointer to this query */
+	struct egress_query *next;
 };
 
 static void
@@ -225,22 +235,53 @@ copy(const struct ares_addrinfo *found, int family, int port, union egress_addre
 static void
 on_answer(void *arg, int status, int timeouts, struct ares_addrinfo *found)
 {
-	struct egress_query *q = arg;
-	union egress_address v[EGRESS_RESULTS_MAX] = {0};
-	size_t n = 0;
+	struct lookup *l = arg;
+	struct egress_query *q;
+	size_t n;
 
 	(void)timeouts;
-	if (status == ARES_SUCCESS && found != NULL) {
-		n = copy(found, AF_INET, q->port, v, 0);
-		n = copy(found, AF_INET6, q->port, v, n);
+	*l->at = l->next;
+	if (l->next != NULL)
+		l->next->at = l->at;
+	while ((q = l->queries) != NULL) {
+		union egress_address v[EGRESS_RESULTS_MAX] = {0};
+
+		l->queries = q->next;
+		n = 0;
+		if (status == ARES_SUCCESS && found != NULL) {
+			n = copy(found, AF_INET, q->port, v, 0);
+			n = copy(found, AF_INET6, q->port, v, n);
+		}
+		if (q->fn != NULL) {
+			*q->at = NULL;
+			q->fn(q->arg, v, n,
+			    status == ARES_SUCCESS ? "no address" : ares_strerror(status));
+		}
+		free(q);
 	}
 	if (found != NULL)
 		ares_freeaddrinfo(found);
-	if (q->fn != NULL) {
-		*q->at = NULL;
-		q->fn(q->arg, v, n, status == ARES_SUCCESS ? "no address" : ares_strerror(status));
-	}
-	free(q);
+	free(l);
+}
+
+/* Returns the lookup of the name, which may be new; NULL without memory. */
+static struct lookup *
+lookup_of(struct egress_resolver *r, const char *name, bool *ret_new)
+{
+	struct lookup *l = r->lookups;
+
+	while (l != NULL && strcmp(l->name, name) != 0)
+		l = l->next;
+	*ret_new = l == NULL;
+	if (l != NULL || (l = calloc(1, sizeof(*l) + strlen(name) + 1)) == NULL)
+		return l;
+	memcpy(l->name, name, strlen(name) + 1);
+	l->next = r->lookups;
+	l->at = &r->lookups;
+	if (l->next != NULL)
+		l->next->at = &l->next;
+	r->lookups = l;
+	return l;
 }
 
 void
@@ -250,9 +291,12 @@ egress_resolve(struct egress_resolver *r, const char *name, int port, egress_res
 	const struct ares_addrinfo_hints hints = {
 	    .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = ARES_AI_NOSORT};
 	struct egress_query *q = follow_servers(r) ? calloc(1, sizeof(*q)) : NULL;
+	bool new = false;
+	struct lookup *l = q != NULL ? lookup_of(r, name, &new) : NULL;
 
-	*ret = q;
-	if (q == NULL) {
+	*ret = l != NULL ? q : NULL;
+	if (l == NULL) {
+		free(q);
 		fn(arg, NULL, 0, "no memory");
 		return;
 	}
@@ -260,7 +304,10 @@ egress_resolve(struct egress_resolver *r, const char *name, int port, egress_res
 	q->arg = arg;
 	q->port = port;
 	q->at = ret;
-	ares_getaddrinfo(r->channel, name, NULL, &hints, on_answer, q);
+	q->next = l->queries;
+	l->queries = q;
+	if (new)
+		ares_getaddrinfo(r->channel, name, NULL, &hints, on_answer, l);
 	arm(r);
 }
 

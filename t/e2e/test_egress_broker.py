@@ -539,6 +539,28 @@ print(s[5].recv(1))"""), "1024\nreset\nb'b'")
     small(w, 3072)
 
 
+def shared(w):
+    """Connections that need the same name meanwhile share one lookup, whose two questions are asked three times at
+    most; another name has its own."""
+    go, records = threading.Event(), w.names.records
+    w.names.records = lambda *question: go.wait(PATIENCE) and records(*question)
+    w.serve(PUBLIC, 7000, echo)
+    w.names.add(allowed_test=PUBLIC, other_test=PUBLIC)
+    reload(w, allowOut=["allowed.test:7000", "other.test:7000"])
+    p = w.inside(PYTHON, "-c", """
+import socket
+s = [socket.create_connection((name, 7000)) for name in ["allowed.test"] * 50 + ["other.test"]]
+for c in s:
+    c.sendall(b"a")
+print(sum(c.recv(1) == b"a" for c in s))""")
+    tunnels(w, 51)
+    go.set()
+    equal(p.communicate(timeout=PATIENCE), ("51\n", ""))
+    asked = [w.names.asked.count(name) for name in ("allowed.test", "other.test")]
+    equal([2 <= n <= 6 for n in asked], [True, True], asked)
+    tunnels(w, 0)
+
+
 def exactly(s, n):
     got = b""
     while len(got) < n:
@@ -954,7 +976,7 @@ def storm(w):
 
 
 CASES = (names, addresses, own_addresses, greetings, proxies, questions, many_names, killed, upgraded, control, cut,
-         patience, ends, bounded, no_cores, hidden, proxied, proxied_inspected, inspected, inspected_changes,
+         patience, ends, bounded, shared, no_cores, hidden, proxied, proxied_inspected, inspected, inspected_changes,
          inspected_names, prepared, storm)
 
 
