@@ -254,20 +254,23 @@ on_rest_end(struct bufferevent *be, short what, void *arg)
 }
 
 /* Ends the stream of an early answer. nginx loses an answer if the connection is closed while it
- * still sends the body, so the rest is read until nginx, which has the answer, closes. */
+ * still sends the body, so the rest is read until nginx, which has the answer, closes. libevent
+ * sends no chunks with a status that has no body, such as 204, or to a client of HTTP/1.0. */
 static void
 end_early(struct hr_serve_request *q)
 {
 	static const struct timeval most = {.tv_sec = REST_S};
 	struct evhttp_connection *connection = q->connection;
 	struct bufferevent *be = socket_of(q);
+	const bool chunks = evhttp_find_header(evhttp_request_get_output_headers(q->req),
+				"Transfer-Encoding") != NULL;
 
 	request_free(q);
 	bufferevent_setcb(be, drop_rest, NULL, on_rest_end, connection);
 	bufferevent_set_timeouts(be, &most, &most);
 	drop_rest(be, NULL);
 	if (bufferevent_enable(be, EV_READ | EV_WRITE) != 0 ||
-	    bufferevent_write(be, "0\r\n\r\n", 5) != 0)
+	    (chunks && bufferevent_write(be, "0\r\n\r\n", 5) != 0))
 		evhttp_connection_free(connection);
 }
 
