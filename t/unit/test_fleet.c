@@ -19,6 +19,7 @@
 #include <json-c/json.h>
 
 #include "fleet/api/api.h"
+#include "fleet/copies.h"
 #include "fleet/fleet_int.h"
 #include "fleet/network.h"
 #include "fleet/request.h"
@@ -276,6 +277,27 @@ static const struct hr_fleet_engine ruled = {
     .list = fake_list,
     .rules = true,
     .network = fake_network,
+};
+
+static int
+fake_copies(void *self, const char *what, const char *id, const char *args, char **ret_json,
+    struct hr_err *err)
+{
+	(void)self;
+	(void)id;
+	(void)args;
+	ck_assert_str_eq(what, HR_COPIES_FORK);
+	*ret_json = strdup("{}");
+	return *ret_json != NULL ? 0 : hr_err_nomem(err);
+}
+
+/* It forks sandboxes. */
+static const struct hr_fleet_engine copying = {
+    .start = fake_start,
+    .stop = fake_stop,
+    .state = fake_state,
+    .list = fake_list,
+    .copies = fake_copies,
 };
 
 static size_t
@@ -2293,6 +2315,86 @@ START_TEST(pages_of_all_keys)
 }
 END_TEST
 
+/* Lists the sandboxes as a client of the E2B API. Returns their ids in ascending order, as JSON. */
+static void
+list_e2b(const char *uri, struct hr_buf *ret_ids)
+{
+	const struct hr_fleet_options options = {.dir = dir};
+	const struct hr_fleet_api api = {
+	    .fleet = &fleet, .registry_prefix = "", .options = &options};
+	struct hr_fleet_request q = {.method = "GET",
+	    ABSENT_E2B,
+	    .route = HR_FLEET_ROUTE_E2B,
+	    .uri = uri,
+	    .host = "h",
+	    .scheme = "http",
+	    .api_key = api_key,
+	    .accept = "",
+	    .last_event_id = ""};
+	struct hr_fleet_answer a = {.status = 0};
+	HR_PUT struct json_object *list = NULL;
+	size_t i;
+
+	hr_fleet_handle(&api, &q, &a);
+	ck_assert_int_eq(a.status, 200);
+	ck_assert_int_eq(hr_json_decode(a.body.p, a.body.len, &list, NULL), 0);
+	hr_buf_reset(ret_ids);
+	for (i = 0; i < hr_json_count(list); i++)
+		hr_buf_addf(
+		    ret_ids, "%s ", hr_json_text_or(hr_json_entry(list, i), "sandboxID", ""));
+	hr_fleet_answer_done(&a);
+}
+
+/* The answer to a fork names branches that still start; the answer to a create, which has not come,
+ * names none. */
+START_TEST(branches_are_listed_before_they_run)
+{
+	static const char *const sessions[] = {"one", "two"}, *const lists[] = {
+								  "/v2/sandboxes?order=asc",
+								  "/sandboxes"};
+	struct hr_fleet_settings set = few;
+	struct hr_fleet_fork how = {.sessions = sessions, .n = 2};
+	struct hr_fleet_row parent, created, branches[2];
+	struct hr_fleet_key mine;
+	HR_FREE char *json = NULL;
+	struct hr_err err = {0};
+	HR_BUF(ids, 4096);
+	size_t i;
+
+	engine = &copying;
+	set.patience_s = 1; /* the fork waits no longer for its branches */
+	begin(&set);
+	make_key();
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_int_eq(fleet.store->ops->key_find(fleet.store, api_key, &mine, NULL), 1);
+	(void)pthread_mutex_unlock(&fleet.lock);
+	ck_assert_int_eq(start(&mine, "s", &parent), HR_FLEET_OK);
+	until(parent.id, HR_FLEET_RUNNING);
+	world->hold = 1;
+	how.id = parent.id;
+	ck_assert_int_eq(hr_fleet_fork(&fleet, &mine, &how, branches, &json, &err), HR_FLEET_OK);
+	ck_assert_int_eq(start(&mine, "t", &created), HR_FLEET_OK);
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(branches[i].state, HR_FLEET_STARTING);
+		list_e2b(lists[i], &ids);
+		ck_assert_uint_eq(ids.len, 3 * HR_FLEET_ID);
+		ck_assert_ptr_nonnull(strstr(ids.p, parent.id));
+		ck_assert_ptr_nonnull(strstr(ids.p, branches[0].id));
+		ck_assert_ptr_nonnull(strstr(ids.p, branches[1].id));
+	}
+	ck_assert_int_eq(write(gate[1], "xxx", 3), 3);
+	until(created.id, HR_FLEET_RUNNING);
+	list_e2b(lists[0], &ids);
+	ck_assert_ptr_nonnull(strstr(ids.p, created.id));
+	for (i = 0; i < 2; i++) {
+		until(branches[i].id, HR_FLEET_RUNNING);
+		hr_fleet_row_done(&branches[i]);
+	}
+	hr_fleet_row_done(&parent);
+	hr_fleet_row_done(&created);
+}
+END_TEST
+
 /* With a store that has pages, and without. */
 START_TEST(a_page_follows_one_that_has_ended)
 {
@@ -2633,6 +2735,7 @@ main(void)
 	tcase_add_test(tc, what_is_left_over_is_told);
 	tcase_add_test(tc, a_pools_sandbox_may_be_there_in_spite_of_an_error);
 	tcase_add_test(tc, pages_of_all_keys);
+	tcase_add_test(tc, branches_are_listed_before_they_run);
 	tcase_add_loop_test(tc, a_page_follows_one_that_has_ended, 0, 2);
 	tcase_add_test(tc, who_asks_for_images_is_bounded);
 	tcase_add_test(tc, without_its_key_nothing_is_woken);

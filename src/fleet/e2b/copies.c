@@ -18,7 +18,6 @@
 #include "proto/json.h"
 
 #define FORK_TIMEOUT_S 15
-#define PAGE_MOST 100
 #define DIGITS 12
 
 /* Returns true, or false after it has answered that the engine copies nothing. */
@@ -251,21 +250,6 @@ hr_e2b_snapshot(struct hr_fleet_call *c)
 	put_snapshot(&c->a->body, o);
 }
 
-/* Reads the limit of a page. Returns 0 after it has answered. */
-static size_t
-read_limit(const struct hr_fleet_call *c)
-{
-	HR_BUF(b, HR_E2B_QUERY_MAX);
-	const char *text = hr_fleet_query(&b, c->query, "limit");
-	size_t n = *text != '\0' ? strtoul(text, NULL, 10) : PAGE_MOST;
-
-	if (text[strspn(text, "0123456789")] != '\0' || n < 1 || n > PAGE_MOST) {
-		(void)hr_e2b_say(c->a, 400, "limit must be between 1 and 100");
-		return 0;
-	}
-	return n;
-}
-
 void
 hr_e2b_list_snapshots(struct hr_fleet_call *c)
 {
@@ -281,7 +265,7 @@ hr_e2b_list_snapshots(struct hr_fleet_call *c)
 	size_t i, n = 0, limit;
 
 	if (!can(c, "no snapshots; pause the sandbox, and connect to it later") ||
-	    (limit = read_limit(c)) == 0)
+	    (limit = hr_e2b_read_limit(c)) == 0)
 		return;
 	if (hr_fleet_snapshots(c->api->fleet, c->key.id, "", &list, &err) != 0) {
 		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);

@@ -111,6 +111,8 @@ int hr_e2b_find(const struct hr_fleet_call *c, struct hr_fleet_row *row);
 /* Reads the member "timeout". Returns the seconds, `otherwise` if there is none, or -1 after it has
  * answered. */
 int64_t hr_e2b_read_timeout(struct hr_fleet_call *c, int64_t otherwise, int64_t least);
+/* Reads the parameter "limit" of a page. Returns 0 after it has answered. */
+size_t hr_e2b_read_limit(const struct hr_fleet_call *c);
 /* Makes the network object of a request's rules. Returns 0 with *ret (NULL: none are asked for), or
  * -1 after it has answered. */
 int

@@ -39,7 +39,7 @@ keep(void *arg, const struct hr_fleet_row *row)
 	struct rows *r = arg;
 	struct hr_fleet_row *v;
 
-	if (r->failed || !hr_fleet_has_session(row->state) || row->state == HR_FLEET_STARTING)
+	if (r->failed || !hr_fleet_has_session(row->state))
 		return;
 	if (r->n == r->room) {
 		v = reallocarray(r->v, r->room * 2 + 64, sizeof(*v));
@@ -53,8 +53,40 @@ keep(void *arg, const struct hr_fleet_row *row)
 	r->v[r->n] = *row;
 	r->v[r->n].request = strdup(row->request);
 	r->failed = r->v[r->n].request == NULL;
-	r->running += !hr_e2b_is_paused(row);
 	r->n += !r->failed;
+}
+
+/* Returns 1 if the key's clients know the sandbox, 0, or -1. They know one that starts only if it
+ * is a branch: the service has answered their fork, and left before it ran. */
+static int
+is_known(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err *err)
+{
+	HR_PUT struct json_object *request = NULL;
+
+	if (row->state != HR_FLEET_STARTING)
+		return 1;
+	(void)hr_e2b_of(row, &request);
+	return hr_json_at(request, "fork") != NULL ? hr_fleet_is_whole(f, row, err) : 0;
+}
+
+/* Removes the rows that no client knows. */
+static int
+drop_unknown(struct hr_fleet *f, struct rows *r, struct hr_err *err)
+{
+	size_t i, n = r->n;
+	int known = 0;
+
+	for (r->n = i = 0; i < n; i++) {
+		if (known >= 0)
+			known = is_known(f, &r->v[i], err);
+		if (known > 0) {
+			r->running += !hr_e2b_is_paused(&r->v[i]);
+			r->v[r->n++] = r->v[i];
+		} else {
+			hr_fleet_row_done(&r->v[i]);
+		}
+	}
+	return known >= 0 ? 0 : -1;
 }
 
 static bool
@@ -139,6 +171,8 @@ list(struct hr_fleet_call *c, const struct choice *q)
 	}
 	(void)pthread_mutex_lock(&f->lock);
 	result = f->store->ops->each(f->store, c->key.id, true, keep, &r, &err);
+	if (result == 0)
+		result = drop_unknown(f, &r, &err);
 	(void)pthread_mutex_unlock(&f->lock);
 	if (result != 0)
 		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
@@ -150,6 +184,20 @@ list(struct hr_fleet_call *c, const struct choice *q)
 	while (r.n > 0)
 		hr_fleet_row_done(&r.v[--r.n]);
 	free(r.v);
+}
+
+size_t
+hr_e2b_read_limit(const struct hr_fleet_call *c)
+{
+	HR_BUF(b, HR_E2B_QUERY_MAX);
+	const char *text = hr_fleet_query(&b, c->query, "limit");
+	size_t n = *text != '\0' ? strtoul(text, NULL, 10) : PAGE_MOST;
+
+	if (text[strspn(text, "0123456789")] != '\0' || n < 1 || n > PAGE_MOST) {
+		(void)hr_e2b_say(c->a, 400, "limit must be between 1 and 100");
+		return 0;
+	}
+	return n;
 }
 
 static bool
@@ -228,20 +276,13 @@ hr_e2b_list_v2(struct hr_fleet_call *c)
 	HR_BUF(order, HR_E2B_QUERY_MAX);
 	HR_BUF(after, HR_E2B_QUERY_MAX);
 	HR_BUF(template, HR_E2B_QUERY_MAX);
-	HR_BUF(limit, HR_E2B_QUERY_MAX);
 	HR_BUF(token, HR_E2B_QUERY_MAX);
-	struct choice q = {.after = -1, .limit = PAGE_MOST};
-	const char *text = hr_fleet_query(&limit, c->query, "limit");
-	char *end = NULL;
+	struct choice q = {.after = -1, .limit = hr_e2b_read_limit(c)};
+	const char *text;
 
+	if (q.limit == 0)
+		return;
 	q.template = hr_fleet_query(&template, c->query, "template");
-	if (*text != '\0') {
-		q.limit = strtoul(text, &end, 10);
-		if (*end != '\0' || *text == '-' || q.limit < 1 || q.limit > PAGE_MOST) {
-			(void)hr_e2b_say(c->a, 400, "limit must be between 1 and 100");
-			return;
-		}
-	}
 	text = hr_fleet_query(&order, c->query, "order");
 	q.ascending = strcmp(text, "asc") == 0;
 	if (*text != '\0' && !q.ascending && strcmp(text, "desc") != 0) {

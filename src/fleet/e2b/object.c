@@ -17,6 +17,7 @@
 #include "proto/json.h"
 
 #define PERCENT 100
+#define NEVER_MS (INT32_MAX * INT64_C(1000))
 #define MEGABYTE (1024 * 1024)
 
 int
@@ -206,15 +207,17 @@ hr_e2b_put_listed(
 	struct json_object *e2b = hr_e2b_of(row, &request);
 	struct json_object *metadata = hr_json_typed_at(e2b, "metadata", HR_PY_DICT);
 	char started[HR_WALL_TEXT], ends[HR_WALL_TEXT];
-	int64_t cpus, mb, disk = 0;
+	int64_t cpus, mb, disk = 0, until_ms = row->ends_ms;
 	struct statvfs fs;
 
 	hr_e2b_limits(c->api, row->factor, &cpus, &mb);
 	if (statvfs(c->api->options->dir, &fs) == 0)
 		disk = (int64_t)(fs.f_blocks * fs.f_frsize / MEGABYTE);
 	hr_wall_text(row->created * 1000, started);
-	/* clients expect a time also where there is no end */
-	hr_wall_text(row->ends_ms > 0 ? row->ends_ms : (row->created + INT32_MAX) * 1000, ends);
+	/* clients expect a time also where there is no end, or none yet */
+	if (until_ms == 0)
+		until_ms = row->created * 1000 + (row->life_ms > 0 ? row->life_ms : NEVER_MS);
+	hr_wall_text(until_ms, ends);
 	put_common(b, row, e2b);
 	hr_json_put_named(b, "startedAt", started);
 	hr_json_put_named(b, "endAt", ends);
