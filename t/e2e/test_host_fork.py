@@ -12,9 +12,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import process  # noqa: E402
 from lib.host import PATIENCE, Written  # noqa: E402
-from lib.hostbox import copier, run  # noqa: E402
+from lib.hostbox import below, copier, run  # noqa: E402
 from lib.supervised import UnixConnection  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
 
@@ -265,15 +264,6 @@ def killed(h):
     end(h, "one", "k")
 
 
-def worker(command):
-    """A process of the command that copies or starts branches beside it; None once there is none to come."""
-    while command.poll() is None:
-        for pid in process.descendants(command.pid):
-            if "--count" in process.command_line(pid):
-                return pid
-    return None
-
-
 def crew(h):
     """If one of the processes that make branches is killed, there is no branch."""
     h.ok("up", "-q", "one")
@@ -284,7 +274,7 @@ def crew(h):
         command = h.popen("fork", "-q", "one", "k", "--count", "6")
         if starts:
             starts.wait("k-1.json")
-        pid = worker(command)
+        pid = below(command, "--count")  # one that copies or starts branches beside the command
         if pid:
             os.kill(pid, signal.SIGKILL)  # a zombie if it has done its part
         out, err = command.communicate(timeout=PATIENCE)

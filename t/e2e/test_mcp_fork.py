@@ -11,9 +11,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import process  # noqa: E402
 from lib.host import PATIENCE, SRC  # noqa: E402
-from lib.hostbox import run  # noqa: E402
+from lib.hostbox import below, run  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
 MODERN = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
@@ -153,11 +152,9 @@ def killed(h):
     """A killed fork is an error with its cause, and the next one is made."""
     with Client(h, "-q", "--up", "-n", "one", "--end") as c:
         c.send("tools/call", name="fork", arguments={"name": "x"})
-        found = []
-        while not found and not select.select([c.p.stdout], [], [], 0)[0]:
-            found = [p for p in process.children(c.p.pid) if process.command_line(p).startswith("handrail fork")]
-        equal(len(found), 1)
-        os.kill(found[0], signal.SIGKILL)
+        pid = below(c.p, "handrail fork", lambda: not select.select([c.p.stdout], [], [], 0)[0])
+        equal(pid is not None, True, "the fork is seen")
+        os.kill(pid, signal.SIGKILL)
         answer = c.answer()
         equal((answer["isError"], "handrail fork: signal 9" in answer["content"][0]["text"]), (True, True), answer)
         equal(c.call("fork", name="x")["isError"], False)

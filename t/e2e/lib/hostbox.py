@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 
 from . import process
 from .box import allowed, groups, run_each
@@ -11,14 +12,22 @@ from .tap import Skip, equal
 UID = 54323  # of no account
 
 
-def copier(command, awaits=None):
-    """The launcher that copies for a command; None once none is to come: the command, or what awaits it, has ended."""
+def below(command, words, awaits=None):
+    """A process below a command with these words in its command line; None once none is to come: the command, or what
+    awaits it, has ended. A command that neither starts one nor ends is a failure."""
     awaits = awaits or (lambda: command.poll() is None)
+    deadline = time.monotonic() + PATIENCE
     while awaits():
         for pid in process.descendants(command.pid):
-            if "--copy" in process.command_line(pid):
+            if words in process.command_line(pid):
                 return pid
+        equal(time.monotonic() < deadline, True, "process %d has started no \"%s\"" % (command.pid, words))
     return None
+
+
+def copier(command, awaits=None):
+    """The launcher that copies for a command, as below() finds it."""
+    return below(command, "--copy", awaits)
 
 
 def stored(h):
