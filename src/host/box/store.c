@@ -102,17 +102,20 @@ hr_box_check_tag(const char *tag, struct hr_err *err)
 						      tag);
 }
 
-/* Removes unfinished and removed snapshots that no command holds. */
+/* Removes unfinished and removed snapshots that no command holds. One that stays, which is reported,
+ * keeps no command from its work. */
 static int
-remove_leftovers(const struct hr_box_store *s, struct hr_err *err)
+remove_leftovers(
+    const struct hr_box_store *s, const struct hr_backend_host *h, struct hr_err *err)
 {
 	HR_CLOSEDIR DIR *d = opendir(s->path);
 	const struct dirent *e;
-	int r = 0;
 
-	while (r == 0 && d != NULL && (e = hr_dir_next(d)) != NULL) {
+	while (d != NULL && (e = hr_dir_next(d)) != NULL) {
 		HR_FREE char *path = NULL;
+		HR_FREE char *text = NULL;
 		int locks[HR_BOX_LOCKS] = {-1, -1};
+		struct hr_err why = {0};
 
 		if (e->d_name[0] != '.')
 			continue;
@@ -120,11 +123,17 @@ remove_leftovers(const struct hr_box_store *s, struct hr_err *err)
 		if (path == NULL)
 			return hr_err_nomem(err);
 		locks[0] = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-		if (locks[0] >= 0 && flock(locks[0], LOCK_EX | LOCK_NB) == 0)
-			r = hr_box_remove_tree(locks, path, err);
+		if (locks[0] < 0 && errno != ENOENT)
+			(void)hr_err_sys(&why, errno, "open it");
+		else if (locks[0] >= 0 && flock(locks[0], LOCK_EX | LOCK_NB) == 0)
+			(void)hr_box_remove_tree(locks, path, &why);
 		hr_fd_close(&locks[0]);
+		if (why.code != HR_OK && h->log != NULL &&
+		    hr_text_setf(&text, NULL, "The leftover %s of a snapshot stays: %s", path,
+			why.msg) == 0)
+			h->log(h->arg, text);
 	}
-	return r;
+	return d != NULL && errno == 0 ? 0 : hr_err_sys(err, errno, "read %s", s->path);
 }
 
 /* Opens the store, whose path has no links then. With `change` it is made where it is missing, and
@@ -146,7 +155,7 @@ open_it(struct hr_box_store *s, const struct hr_backend_host *h, bool change, st
 	s->dir = s->path != NULL ? open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (s->dir < 0)
 		return hr_err_sys(err, errno, "open %s", path);
-	return change ? remove_leftovers(s, err) : 0;
+	return change ? remove_leftovers(s, h, err) : 0;
 }
 
 int
