@@ -17,6 +17,7 @@
 #include "base/process/spawn.h"
 #include "base/strv.h"
 #include "host/handle.h"
+#include "host/life/pool.h"
 #include "proto/json.h"
 
 #define SANDBOX                                                                                    \
@@ -222,6 +223,33 @@ attach(struct cli_branches *b, const char *name, struct hr_err *err)
 	return v != NULL ? 0 : hr_err_nomem(err);
 }
 
+/* Ends all branches of a fork of which one cannot be reached. Composes the result. */
+static void
+end_all(struct cli_branches *b, struct json_object *names, const struct hr_err *why,
+    struct hr_buf *ret_result)
+{
+	HR_BUF(text, 1 << 16);
+	struct cli_branch *at;
+	struct hr_err err = {0};
+	const char *name;
+	size_t i;
+
+	hr_buf_addf(&text, "A branch cannot be reached, and all were ended: %s", why->msg);
+	for (i = 0; i < hr_json_count(names); i++) {
+		name = json_object_get_string(hr_json_entry(names, i));
+		if (hr_pool_end(b->parent, b->parent->state_dir, name, &err) != 0) {
+			hr_buf_addf(&text, "\nThe branch %s stays: %s", name, err.msg);
+			continue;
+		}
+		(void)pthread_mutex_lock(&b->lock);
+		at = named(b, name);
+		if (at != NULL)
+			at->ended = true;
+		(void)pthread_mutex_unlock(&b->lock);
+	}
+	put(ret_result, &text, NULL, true);
+}
+
 static void
 describe(struct hr_buf *b, struct json_object *o)
 {
@@ -367,8 +395,7 @@ do_fork(struct cli_branches *b, struct json_object *args, struct hr_buf *ret_res
 	for (i = 0; i < hr_json_count(names) && r == 0; i++)
 		r = attach(b, json_object_get_string(hr_json_entry(names, i)), &err);
 	if (r < 0) {
-		hr_buf_addf(&text, "The branches were started, but cannot be reached: %s", err.msg);
-		put(ret_result, &text, NULL, true);
+		end_all(b, names, &err, ret_result);
 		return;
 	}
 	describe(&text, o);

@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
 from lib.host import PATIENCE, SRC  # noqa: E402
 from lib.hostbox import below, run  # noqa: E402
 from lib.tap import equal  # noqa: E402
@@ -162,6 +163,25 @@ def killed(h):
         c.leave()
 
 
+def unreachable(h):
+    """If a branch cannot be reached after the fork, all branches of that fork end."""
+    with Client(h, "-q", "--up", "-n", "one", "--end") as c:
+        c.send("tools/call", name="fork", arguments={"name": "x", "count": 2})
+        pid = below(c.p, "handrail fork", lambda: not select.select([c.p.stdout], [], [], 0)[0])
+        equal(pid is not None, True, "the fork is seen")
+        c.p.send_signal(signal.SIGSTOP)
+        equal(process.wait_gone(pid, PATIENCE), True)
+        boxes = [h.box(name) for name in ("x-1", "x-2")]
+        h.file(json.dumps(dict(h.record("x-2"), begun=True)), "state", "x-2.json")
+        c.p.send_signal(signal.SIGCONT)
+        answer = c.answer()
+        equal((answer["isError"], "all were ended" in answer["content"][0]["text"]), (True, True), answer)
+        equal((h.left(*boxes), h.ok("ps", "-q")), ([], "one\n"))
+        c.refused("there is none now", "run", command="true", sandbox="x-1")
+        equal(c.call("fork", name="x", count=2)["isError"], False)
+        c.leave()
+
+
 def no_box(h):
     """Other back-ends do not offer what they cannot do."""
     if h.change:
@@ -176,4 +196,4 @@ def no_box(h):
 
 
 if __name__ == "__main__":
-    sys.exit(run([two_ways, refused, killed, no_box]))
+    sys.exit(run([two_ways, refused, killed, unreachable, no_box]))
