@@ -315,13 +315,19 @@ def full(h):
 
 
 def ids(h):
-    """Files of a user's subordinate ids keep their owners."""
+    """Files of a user's subordinate ids keep their owners, also in the workspace until a box starts there again."""
     h.give_ids()
     h.ok("up", "-q", "one")
-    h.ok("run", "-n", "one", "echo x >~/f; chown 100:100 ~/f; chmod 0 ~/f; name=1")
+    h.ok("run", "-n", "one", "echo x >~/f; chown 100:100 ~/f; chmod 0 ~/f; name=1; touch /workspace/g; "
+         "chown 7:7 /workspace/g")
     h.ok("fork", "-q", "one", "two")
-    equal(h.ok("run", "-n", "two", "stat -c '%u %g %a' ~/f; cat ~/f; echo $name"), "100 100 0\nx\n1\n")
-    end(h, "one", "two")
+    equal(h.ok("run", "-n", "two", "stat -c '%u %g %a' ~/f; cat ~/f; echo $name; stat -c %u:%g /workspace/g"),
+          "100 100 0\nx\n1\n7:7\n")
+    h.ok("snapshot", "one", "s")
+    h.ok("up", "-q", "three", "--from", "s")
+    equal(h.ok("run", "-n", "three", "stat -c %u:%g /workspace/g"), "0:0\n")
+    h.ok("snapshot", "rm", "s")
+    end(h, "one", "two", "three")
 
 
 CASES = [state, options, repeated, refused, many, killed, crew, full, ids]

@@ -453,7 +453,7 @@ START_TEST(the_tree_changes_hands_but_not_through_links)
 	hr_fd_close(&fd);
 	(void)snprintf(path, sizeof(path), "%s/a/link", work);
 	ck_assert_int_eq(symlink("../../../victim", path), 0);
-	ck_assert_int_eq(hr_identity_work_dir(work, "nobody", "nogroup", NULL, &err), 0);
+	ck_assert_int_eq(hr_identity_work_dir(work, "nobody", "nogroup", false, NULL, &err), 0);
 	ck_assert_uint_eq(stat_of("deep/work/a/b").st_uid, 65534);
 	ck_assert_uint_eq(stat_of("deep/work/a/link").st_uid, 65534); /* the link itself */
 	ck_assert_uint_eq(stat_of("victim").st_uid, 0);
@@ -461,11 +461,33 @@ START_TEST(the_tree_changes_hands_but_not_through_links)
 }
 END_TEST
 
+START_TEST(owners_are_kept_where_the_directory_has_the_right_one)
+{
+	char path[256];
+
+	if (geteuid() != 0)
+		return;
+	(void)snprintf(path, sizeof(path), "%s/a", work);
+	ck_assert_int_eq(hr_path_mkdirs(path, 0755, NULL, &err), 0);
+	/* the directory is another account's */
+	ck_assert_int_eq(hr_identity_work_dir(work, "nobody", "nogroup", true, NULL, &err), 0);
+	ck_assert_uint_eq(stat_of("deep/work").st_uid, 65534);
+	ck_assert_uint_eq(stat_of("deep/work/a").st_uid, 65534);
+	ck_assert_int_eq(chown(path, 0, 0), 0);
+	ck_assert_int_eq(hr_identity_work_dir(work, "nobody", "nogroup", true, NULL, &err), 0);
+	ck_assert_uint_eq(stat_of("deep/work/a").st_uid, 0);
+	/* it is another group's */
+	ck_assert_int_eq(hr_identity_work_dir(work, "nobody", "root", true, NULL, &err), 0);
+	ck_assert_uint_eq(stat_of("deep/work/a").st_uid, 65534);
+	ck_assert_uint_eq(stat_of("deep/work/a").st_gid, 0);
+}
+END_TEST
+
 START_TEST(an_unknown_group_changes_nothing)
 {
 	if (geteuid() != 0)
 		return;
-	ck_assert_int_eq(hr_identity_work_dir(work, "nobody", "no such group", NULL, &err), 0);
+	ck_assert_int_eq(hr_identity_work_dir(work, "nobody", "no such group", false, NULL, &err), 0);
 	ck_assert_uint_eq(stat_of("deep/work").st_uid, 0);
 	ck_assert_uint_eq(stat_of("deep/work").st_mode & 07777, 0775);
 }
@@ -479,7 +501,7 @@ stop_now(void)
 
 START_TEST(a_long_walk_can_be_stopped)
 {
-	ck_assert_int_eq(hr_identity_work_dir(work, "root", "root", stop_now, &err), -1);
+	ck_assert_int_eq(hr_identity_work_dir(work, "root", "root", false, stop_now, &err), -1);
 	ck_assert_int_eq(err.code, HR_E_GONE);
 }
 END_TEST
@@ -555,6 +577,7 @@ main(void)
 	tcase_add_test(tc, the_user_of_e2b_is_made);
 	tcase_add_test(tc, failures_to_make_a_user);
 	tcase_add_test(tc, the_tree_changes_hands_but_not_through_links);
+	tcase_add_test(tc, owners_are_kept_where_the_directory_has_the_right_one);
 	tcase_add_test(tc, an_unknown_group_changes_nothing);
 	tcase_add_test(tc, a_long_walk_can_be_stopped);
 	tcase_add_test(tc, accounts_of_nginx);

@@ -167,9 +167,10 @@ group_lookup(const char *group, gid_t *ret)
 	return 0;
 }
 
+/* Leaves the tree alone if `keep`, the directory's status, has that owner. */
 static int
-own_tree(
-    const char *dir, const char *user, const char *group, bool (*stopped)(void), struct hr_err *err)
+own_tree(const char *dir, const char *user, const char *group, const struct stat *keep,
+    bool (*stopped)(void), struct hr_err *err)
 {
 	struct owner o = {.stopped = stopped};
 	struct hr_err cause = {0};
@@ -180,6 +181,8 @@ own_tree(
 		    user, group);
 		return 0;
 	}
+	if (keep != NULL && keep->st_uid == o.uid && keep->st_gid == o.gid)
+		return 0;
 	if (hr_path_walk(dir, own_one, &o, &skipped) != 0)
 		return hr_err_set(err, HR_E_GONE, "stopped while the owner of %s was set", dir);
 	if (o.failed > 0 || skipped > 0)
@@ -190,8 +193,8 @@ own_tree(
 }
 
 int
-hr_identity_work_dir(
-    const char *dir, const char *user, const char *group, bool (*stopped)(void), struct hr_err *err)
+hr_identity_work_dir(const char *dir, const char *user, const char *group, bool keep,
+    bool (*stopped)(void), struct hr_err *err)
 {
 	struct hr_err cause = {0};
 	struct stat st;
@@ -206,7 +209,8 @@ hr_identity_work_dir(
 	}
 	/* once the user owns the directory, that user could replace it by a link */
 	fd = hr_plain_walk_as(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY, geteuid());
-	if (own_tree(dir, user, group, stopped, err) < 0)
+	keep = keep && fd >= 0 && fstat(fd, &st) == 0;
+	if (own_tree(dir, user, group, keep ? &st : NULL, stopped, err) < 0)
 		return -1;
 	if (fd < 0 || fstat(fd, &st) != 0 ||
 	    fchmod(fd, (st.st_mode & 07777) | S_IRGRP | S_IWGRP) != 0)
@@ -257,7 +261,8 @@ user_and_directory(struct hr_identity *id, const struct hr_settings *c, const ch
 			*err = (struct hr_err){0};
 		}
 	}
-	return hr_identity_work_dir(c->working_dir, name, c->sandbox_group, stopped, err);
+	return hr_identity_work_dir(
+	    c->working_dir, name, c->sandbox_group, c->keep_owners, stopped, err);
 }
 
 /* Chooses the shell's user: another one only where the contract requires it. */

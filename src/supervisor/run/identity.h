@@ -41,8 +41,9 @@ void hr_identity_done(struct hr_identity *id);
 bool hr_identity_name_ok(const char *name);
 
 /* Performs mkdir -p, chown -R, chmod g+rw on the working directory; group is a name or a number.
- * Failures are logged, not returned, except being stopped. */
-int hr_identity_work_dir(const char *dir, const char *user, const char *group,
+ * `keep`: no chown where the directory itself has that owner and group. Failures are logged, not
+ * returned, except being stopped. */
+int hr_identity_work_dir(const char *dir, const char *user, const char *group, bool keep,
     bool (*stopped)(void), struct hr_err *err);
 
 #endif

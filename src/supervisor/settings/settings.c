@@ -47,6 +47,7 @@ static const struct setting settings[] = {
     {"runtime_username", TEXT, AT(runtime_username), false, 0, 0, ""},
     {"sandbox_group", TEXT, AT(sandbox_group), false, 0, 0, "root"},
     {"su_to_user", BOOL, AT(su_to_user), false, 0, 0, "true"},
+    {"keep_owners", BOOL, AT(keep_owners), false, 0, 0, "false"},
     {"no_change_timeout", INT, AT(no_change_timeout), false, INT_MIN, INT_MAX, "10"},
     {"max_memory_gb", INT, AT(max_memory_gb), false, INT_MIN, INT_MAX, "0"},
     {"max_processes", INT, AT(max_processes), false, 0, INT_MAX, "0"},

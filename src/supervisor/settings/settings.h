@@ -21,7 +21,7 @@ struct hr_settings {
 	struct hr_strv plugins;
 	/* ---- the original's environment ---- */
 	char *runtime_username, *sandbox_group;
-	bool su_to_user;
+	bool su_to_user, keep_owners;
 	long long no_change_timeout, max_memory_gb, init_plugin_timeout;
 	/* limits for the shell's processes; 0: no limit */
 	long long max_processes, max_open_files;

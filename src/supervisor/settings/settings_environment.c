@@ -23,6 +23,7 @@ hr_settings_environment(
 	    {"HANDRAIL_ALLOWED_HOSTS", "allowed_hosts"},
 	    {"HANDRAIL_MCP", "mcp"},
 	    {"HANDRAIL_PORT_PATHS", "port_paths"},
+	    {"HANDRAIL_KEEP_OWNERS", "keep_owners"},
 	    {"HANDRAIL_NETWORK_LOG", "network_log"},
 	    {"HANDRAIL_SWEREX", "swerex"},
 	    {"HANDRAIL_OPENHANDS_V1", "openhands_v1"},
