@@ -35,6 +35,7 @@
 #define PIECE (128u << 10)
 #define ATTRIBUTES_MAX (64u << 10) /* the kernel's limit of a list, and of one value */
 #define LINKS "links" /* directory of the copy with its files that have several names */
+#define ENTRY_BYTES 512 /* for the tables of the file system, which have an entry for each name */
 #define DEPTH_MAX 240 /* levels of directories, so that HR_PATH_DEPTH reaches all of a copy */
 #define FREEZE_PATIENCE_MS 5000
 #define FREEZE_TICK_MS 2
@@ -428,23 +429,39 @@ add_one(int dir, const char *name, const struct stat *st, void *arg)
 	(void)name;
 	s->files++;
 	/* a file with several names is found as often */
-	if (!S_ISDIR(st->st_mode))
-		s->bytes += (uint64_t)st->st_blocks * 512 / st->st_nlink;
+	s->bytes += (uint64_t)st->st_blocks * 512 / (S_ISDIR(st->st_mode) ? 1 : st->st_nlink);
+	return 0;
+}
+
+/* Counts file by file, below the top. */
+static int
+walk_all(const char *path, struct sum *s, struct hr_err *err)
+{
+	unsigned skipped = 0;
+
+	if (hr_path_walk(path, add_one, s, &skipped) < 0 || skipped > 0)
+		return hr_err_set(
+		    err, HR_E_TOOLARGE, "the box has directories deeper than %d levels", DEPTH_MAX);
+	s->files--;
 	return 0;
 }
 
 static int
 print_size(const void *arg, struct hr_err *err)
 {
+	HR_CLOSE int top = open(arg, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct sum s = {0};
-	unsigned skipped = 0;
 	HR_BUF(line, 128);
 
-	if (hr_path_walk(arg, add_one, &s, &skipped) < 0 || skipped > 0)
-		return hr_err_set(
-		    err, HR_E_TOOLARGE, "the box has directories deeper than %d levels", DEPTH_MAX);
-	hr_buf_addf(
-	    &line, "{\"files\": %" PRIu64 ", \"bytes\": %" PRIu64 "}\n", s.files - 1, s.bytes);
+	if (top < 0)
+		return hr_err_sys(err, errno, "open %s", (const char *)arg);
+	if (!hr_volume_count(top, &s.files, &s.bytes)) {
+		s = (struct sum){0};
+		if (walk_all(arg, &s, err) < 0)
+			return -1;
+	}
+	hr_buf_addf(&line, "{\"files\": %" PRIu64 ", \"bytes\": %" PRIu64 "}\n", s.files,
+	    s.bytes + s.files * ENTRY_BYTES);
 	return hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&line), line.len, err);
 }
 

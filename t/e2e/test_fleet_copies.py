@@ -318,14 +318,14 @@ def many(uid):
 
 def bounded(uid):
     """The snapshots of a key have the megabytes of --snapshots-mb together."""
-    with Copies(uid, "--snapshots-mb", "2") as f:
+    with Copies(uid, "--snapshots-mb", "8") as f:
         other = f.make_key("other")
         o = f.up("s")
-        f.run(o, "head -c 900000 /dev/urandom >/workspace/file")
+        f.run(o, "head -c 2600000 /dev/urandom >/workspace/file")
         made, refusals = at_once(f, o, 4)
         equal((made, len(names(f)), [status for status, _ in refusals]), (2, 2, [409, 409]), refusals)
         for _, answer in refusals:
-            equal("more than the 2 MB" in answer["detail"], True, answer)
+            equal("more than the 8 MB" in answer["detail"], True, answer)
         equal(len(os.listdir(f.path("fleet", "sandboxes", "snapshots"))), 2)
         p = f.up("s", other)
         equal(f.call("POST", SNAPSHOTS, {"runtime_id": p["runtime_id"], "name": "n"}, key=other)[0], 200)
