@@ -73,7 +73,7 @@ add_item(const struct btrfs_ioctl_search_header *h, const char *data, uint64_t b
 	if (h->type != BTRFS_INODE_ITEM_KEY || h->len < sizeof(inode))
 		return;
 	memcpy(&inode, data, sizeof(inode));
-	/* one without a name was removed, and was open */
+	/* a file without a name was open when it was removed */
 	if (inode.nlink == 0)
 		return;
 	*ret_names += le32toh(inode.nlink);

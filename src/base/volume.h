@@ -17,9 +17,10 @@ int hr_volume_make(int dir, const char *name);
  * lack, or is on another file system. */
 bool hr_volume_snapshot(int from, int dir, const char *name);
 
-/* Counts the names in the subvolume `fd`, and the bytes that its files and their extended attributes
- * take, from the file system's table: a lookup of each file takes ten times as long. Returns false
- * if that is not possible: `fd` is no subvolume, has subvolumes inside, or the caller is not root. */
+/* Counts the names in the subvolume `fd`, and the bytes that its files and their extended
+ * attributes take, from the file system's table: a lookup of each file takes ten times as long.
+ * Returns false if that is not possible: `fd` is no subvolume, has subvolumes inside, or the caller
+ * is not root. */
 bool hr_volume_count(int fd, uint64_t *ret_names, uint64_t *ret_bytes);
 
 /* Removes the directory "name" of `dir` with its contents, if *st, its lstat(2), may be that of a

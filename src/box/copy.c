@@ -34,15 +34,17 @@
 
 #define PIECE (128u << 10)
 #define ATTRIBUTES_MAX (64u << 10) /* the kernel's limit of a list, and of one value */
-#define LINKS "links" /* directory of the copy with its files that have several names */
-#define ENTRY_BYTES 512 /* for the tables of the file system, which have an entry for each name */
-#define DEPTH_MAX 240 /* levels of directories, so that HR_PATH_DEPTH reaches all of a copy */
+#define LINKS "links"   /* directory of the copy with its files that have several names */
+#define ENTRY_BYTES 512 /* a name counts so much for the tables of the file system */
+#define DEPTH_MAX 240   /* levels of directories, so that HR_PATH_DEPTH reaches all of a copy */
 #define FREEZE_PATIENCE_MS 5000
 #define FREEZE_TICK_MS 2
 
 struct copying {
 	int links, own; /* directories: LINKS, and that of this process's descriptors */
 	bool no_clones; /* the file system cannot share blocks */
+	uint64_t left;  /* bytes that the copy may still take */
+	bool full;      /* the copy would take more */
 	char piece[PIECE], list[ATTRIBUTES_MAX], value[ATTRIBUTES_MAX];
 };
 
@@ -67,6 +69,15 @@ static bool
 has_gone(void)
 {
 	return errno == ENOENT || errno == ENOTDIR || errno == ELOOP;
+}
+
+/* Returns false if the copy must not take so many bytes more. */
+static bool
+take(struct copying *c, uint64_t bytes)
+{
+	c->full = c->full || bytes > c->left;
+	c->left -= c->full ? 0 : bytes;
+	return !c->full;
 }
 
 /* Copies the extended attributes, which mark directories of overlays as opaque. */
@@ -121,6 +132,8 @@ copy_extent(struct copying *c, int from, int to, off_t at, off_t end)
 		n = pread(from, c->piece, sizeof(c->piece), at);
 		if (n <= 0)
 			return n < 0 ? -1 : 0;
+		if (!take(c, (uint64_t)n))
+			return -1;
 		for (done = 0; done < n;) {
 			const ssize_t put =
 			    pwrite(to, c->piece + done, (size_t)(n - done), at + done);
@@ -271,6 +284,8 @@ copy_entry(struct copying *c, int dir, int to, const char *name, const char *con
 		return failed(name, err);
 	if (S_ISSOCK(e.st.st_mode))
 		return 0;
+	if (!take(c, ENTRY_BYTES))
+		return -1;
 	if (!S_ISDIR(e.st.st_mode))
 		return copy_linked(c, &e, err);
 	below = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -301,14 +316,16 @@ copy_directory(struct copying *c, int from, int to, const char *const *without, 
 	return d != NULL && errno == 0 ? 0 : hr_err_sys(err, errno, "read a directory of the box");
 }
 
+/* Copies into an empty directory. Returns as box_copy(). */
 static int
-copy_storage(int from, int to, const char *const *without, struct hr_err *err)
+copy_storage(int from, int to, const char *const *without, uint64_t most, struct hr_err *err)
 {
 	HR_FREE struct copying *c = calloc(1, sizeof(*c));
 	int r;
 
 	if (c == NULL)
 		return hr_err_nomem(err);
+	c->left = most > 0 ? most : UINT64_MAX;
 	(void)umask(0);
 	if (mkdirat(to, LINKS, 0700) != 0)
 		return hr_err_sys(err, errno, "make a directory in the copy");
@@ -318,7 +335,7 @@ copy_storage(int from, int to, const char *const *without, struct hr_err *err)
 					 : failed(LINKS, err);
 	hr_fd_close(&c->links);
 	hr_fd_close(&c->own);
-	return r;
+	return c->full ? 1 : r;
 }
 
 /* Removes an entry of the copy. What has become a link, or is missing, was not copied as such. */
@@ -369,6 +386,7 @@ tidy_snapshot(int copy, const char *const *without, struct hr_err *err)
 struct order {
 	const char *from, *to; /* `to` NULL: remove `from` */
 	const char *const *without;
+	uint64_t most;
 };
 
 /* Makes the copy, as a snapshot where that is possible. */
@@ -381,6 +399,7 @@ copy_to(int from, const struct order *o, struct hr_err *err)
 	HR_CLOSE int above = -1;
 	HR_CLOSE int to = -1;
 	bool snapshot;
+	int r;
 
 	if (links == NULL || dir == NULL)
 		return hr_err_nomem(err);
@@ -395,7 +414,8 @@ copy_to(int from, const struct order *o, struct hr_err *err)
 		return hr_err_sys(err, errno, "open %s", o->to);
 	if (snapshot)
 		return tidy_snapshot(to, o->without, err);
-	return copy_storage(from, to, o->without, err) < 0 ? -1 : hr_path_remove(links, err);
+	r = copy_storage(from, to, o->without, o->most, err);
+	return r != 0 ? r : hr_path_remove(links, err);
 }
 
 static int
@@ -521,7 +541,8 @@ thaw(const char *group)
 int
 box_copy(const struct box_copy *c, struct hr_err *err)
 {
-	const struct order o = {.from = c->from, .to = c->to, .without = c->without};
+	const struct order o = {
+	    .from = c->from, .to = c->to, .without = c->without, .most = c->most};
 	int r;
 
 	/* the reader of the output may be killed, and the group must be thawed then, too */

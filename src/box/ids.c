@@ -26,6 +26,7 @@
 #include "base/process/spawn.h"
 
 #define PROGRAMS "/usr/bin:/bin"
+#define STATUS_FAILED 100 /* the child's exit status; lower ones are results */
 
 /* Reads a decimal number up to `end`; 0: it is none that an id can be. */
 static long
@@ -153,14 +154,14 @@ static void __attribute__((noreturn)) inside(box_ids_fn *fn, const void *arg, in
 	if (unshare(CLONE_NEWUSER) != 0)
 		(void)hr_err_sys(&e, errno, "make a user namespace");
 	else if (hr_fd_write_full(sync, "u", 1, NULL) < 0 || hr_fd_read(sync, &go, 1) != 1)
-		_exit(1);
+		_exit(STATUS_FAILED);
 	else if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0 ||
 		 prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
 		(void)hr_err_sys(&e, errno, "become root of the user namespace");
 	else
 		r = fn(arg, &e);
 	(void)hr_fd_write_full(sync, e.msg, strlen(e.msg), NULL);
-	_exit(r == 0 ? 0 : 1);
+	_exit(r >= 0 ? r : STATUS_FAILED);
 }
 
 int
@@ -198,6 +199,8 @@ box_ids_run(box_ids_fn *fn, const void *arg, struct hr_err *err)
 		status = -1;
 	if (r < 0 || status == 0)
 		return r;
+	if (WIFEXITED(status) && WEXITSTATUS(status) < STATUS_FAILED)
+		return WEXITSTATUS(status);
 	have += n > 0 ? n : 0;
 	text[have] = '\0';
 	return hr_err_set(

@@ -24,7 +24,7 @@ void box_ids_find(struct box_ids *ids);
 int box_ids_map(const struct box_ids *ids, pid_t pid, struct hr_err *err);
 
 /* Calls `fn` as the root of a box of this account: in this process for root, in a child in a user
- * namespace for another account. Returns the result of `fn`. */
+ * namespace for another account. Returns the result of `fn`, which is below 100. */
 typedef int box_ids_fn(const void *arg, struct hr_err *err);
 int box_ids_run(box_ids_fn *fn, const void *arg, struct hr_err *err);
 

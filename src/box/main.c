@@ -2,8 +2,10 @@
  * handrail-box(8). */
 #include "config.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +21,13 @@
 #include "box/start.h"
 
 #define STATUS_USAGE 2    /* the command line or the document is wrong */
+#define STATUS_LARGE 3    /* the copy would take more than --most */
 #define STATUS_FAILED 125 /* the box could not be made */
 
 static const char usage_text[] =
     "usage: handrail-box [--check] [--detach FD] [FILE]\n"
     "       handrail-box --copy FROM TO [--without PATH]... [--freeze GROUP]\n"
+    "                    [--most BYTES]\n"
     "       handrail-box --size DIR\n"
     "       handrail-box --remove DIR\n"
     "Makes a box, an isolated set of processes, and runs a program in it until it ends. FILE has "
@@ -34,7 +38,8 @@ static const char usage_text[] =
     "  --detach FD  let the box live on. FD is a socket: a line with the process is written to\n"
     "               it, and the box starts when a byte comes back\n"
     "  --copy       copy the storage FROM to the new directory TO; leave\n"
-    "               out PATH below FROM; freeze the control group GROUP meanwhile\n"
+    "               out PATH below FROM; freeze the control group GROUP meanwhile;\n"
+    "               stop with the status 3 if the copy would take more than BYTES\n"
     "  --size       print the number of files of a storage, and the disk that they take\n"
     "  --remove     remove a storage\n"
     "  --help       print this text\n"
@@ -61,8 +66,9 @@ copy_or_remove(int argc, char **argv)
 {
 	struct hr_err e = {0};
 	struct box_copy c = {0};
+	char *end = NULL;
 	size_t n = 0;
-	int i;
+	int i, r;
 
 	if (argc == 3 && strcmp(argv[1], "--size") == 0)
 		return box_copy_size(argv[2], &e) == 0 ? 0 : fail(STATUS_FAILED, &e);
@@ -77,9 +83,16 @@ copy_or_remove(int argc, char **argv)
 			c.without[n++] = argv[i + 1];
 		else if (strcmp(argv[i], "--freeze") == 0 && c.group == NULL)
 			c.group = argv[i + 1];
+		else if (strcmp(argv[i], "--most") == 0 && isdigit((unsigned char)*argv[i + 1]) &&
+			 (c.most = strtoull(argv[i + 1], &end, 10)) > 0 && *end == '\0')
+			continue;
 		else
 			return -1;
-	return box_copy(&c, &e) == 0 ? 0 : fail(STATUS_FAILED, &e);
+	r = box_copy(&c, &e);
+	if (r > 0)
+		(void)hr_err_set(&e, HR_E_TOOLARGE,
+		    "a copy of the files would take more than %" PRIu64 " bytes", c.most);
+	return r == 0 ? 0 : fail(r > 0 ? STATUS_LARGE : STATUS_FAILED, &e);
 }
 
 /* Returns false for a command that usage_text does not show. */

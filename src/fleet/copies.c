@@ -435,31 +435,28 @@ check_others(
 	return HR_FLEET_DECLINED;
 }
 
-/* Makes the snapshot, unless it and the key's others have more bytes than they may. */
+/* Makes the snapshot, unless it and the key's others, which have `bytes`, would take more than they
+ * may. */
 static enum hr_fleet_result
 make(struct hr_fleet *f, const char *id, struct json_object *args, int64_t bytes, char **ret_json,
     struct hr_err *err)
 {
 	const int64_t most = f->set.snapshots_mb * (1 << 20);
-	HR_PUT struct json_object *record = NULL;
-	HR_FREE char *nothing = NULL;
-	enum hr_fleet_result r = call(f, HR_COPIES_MAKE, id, args, ret_json, err);
-	struct hr_err why = {0};
+	enum hr_fleet_result r = HR_FLEET_DECLINED;
 
-	if (r != HR_FLEET_OK || most == 0)
-		return r;
-	record = parsed(*ret_json);
-	bytes += hr_json_int_at(record, "bytes");
-	if (bytes <= most)
-		return r;
-	/* the size is known after the copy */
-	if (call(f, HR_COPIES_REMOVE, "", args, &nothing, &why) != HR_FLEET_OK)
-		hr_log(HR_LOG_ERROR, "a snapshot that is too large stays: %s", why.msg);
-	(void)hr_err_set(err, HR_E_TOOLARGE,
-	    "the snapshots of this key would have %" PRId64 " MB, more than the %" PRId64
-	    " MB that they may have: remove some",
-	    bytes >> 20, f->set.snapshots_mb);
-	return HR_FLEET_DECLINED;
+	if (most > 0 && hr_json_set(args, "most", json_object_new_int64(most - bytes), err) != 0)
+		return HR_FLEET_BROKEN;
+	if (most > 0 && bytes >= most)
+		(void)hr_err_set(err, HR_E_TOOLARGE, "nothing is left");
+	else
+		r = call(f, HR_COPIES_MAKE, id, args, ret_json, err);
+	if (r == HR_FLEET_DECLINED && err->code == HR_E_TOOLARGE)
+		(void)hr_err_set(err, HR_E_TOOLARGE,
+		    "the snapshots of this key have %" PRId64
+		    " MB, and with this one more than the %" PRId64
+		    " MB that they may have: remove some",
+		    bytes >> 20, f->set.snapshots_mb);
+	return r;
 }
 
 /* Makes the snapshot in the turn of the key. */

@@ -59,8 +59,11 @@ understand(const struct hr_buf *b, int status, struct hr_fleet_row *row, char **
 		o = NULL;
 	error = hr_json_text_at(o, "error");
 	if (error != NULL)
-		r = hr_err_set(
-		    err, hr_json_true_at(o, "unknown") ? HR_E_NOTFOUND : HR_E_RUNTIME, "%s", error);
+		r = hr_err_set(err,
+		    hr_json_true_at(o, "unknown")     ? HR_E_NOTFOUND
+		    : hr_json_true_at(o, "too_large") ? HR_E_TOOLARGE
+						      : HR_E_RUNTIME,
+		    "%s", error);
 	else if (o == NULL || status != 0)
 		r = hr_err_set(err, HR_E_RUNTIME, "engine helper exited (%s) without a result",
 		    hr_exit_words(status));
@@ -360,7 +363,9 @@ hr_fleet_helper_main(
 	hr_buf_addc(&b, '{');
 	if (r != 0) {
 		hr_json_put_named(&b, "error", err.msg);
-		hr_buf_adds(&b, err.code == HR_E_NOTFOUND ? ",\"unknown\":true" : "");
+		hr_buf_adds(&b, err.code == HR_E_NOTFOUND   ? ",\"unknown\":true"
+				: err.code == HR_E_TOOLARGE ? ",\"too_large\":true"
+							    : "");
 	} else {
 		hr_json_put_named(&b, "at", row.at);
 		hr_json_put_named(&b, "server_key", row.server_key);

@@ -292,6 +292,29 @@ def raced(h):
     equal(texts, {"own"})
 
 
+def limited(h):
+    """A copy that would take more than it may stops before it does, also if it consists of empty files."""
+    top, to = h.directory("storage"), h.directory("copies")
+    h.directory("storage", "root")
+    for i in range(100):
+        h.file("", "storage", "root", "empty%d" % i)
+
+    def copy(most):
+        path = os.path.join(to, str(most))
+        done = subprocess.run([os.path.join(BUILD, "handrail-box"), "--copy", top, path, "--most", str(most)], cwd="/",
+                              stderr=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True, **h.change)
+        files = sum((names for _, _, names in os.walk(path)), []) if os.path.exists(path) else []
+        return done.returncode, "more than %s bytes" % most in done.stderr, len(files)
+
+    equal(copy(101 * 512), (0, False, 100))
+    equal(copy(51 * 512), (3, True, 50))
+    h.file("x" * 300000, "storage", "root", "large")
+    equal(copy(102 * 512 + 300000), (0, False, 101))
+    status, said, _ = copy(102 * 512 + 299999)
+    equal((status, said), (3, True))
+    equal([copy(most)[0] for most in ("0", "-1", "1x", "")], [2] * 4)
+
+
 def stopped(h, *argv):
     """A command whose launcher copies, and has been stopped; with the launcher's process."""
     command = h.popen(*argv)
@@ -365,7 +388,7 @@ def replaced(h):
     equal((command.returncode, h.left(box)), (0, []))
 
 
-CASES = [life, layers, lists, kept, paused, ids, killed, waits, replaced, full, leftover, twenty, raced]
+CASES = [life, layers, lists, kept, paused, ids, killed, waits, replaced, full, leftover, twenty, raced, limited]
 
 
 if __name__ == "__main__":

@@ -71,6 +71,7 @@ hr_local_copies(const struct hr_local_copies *l, const char *what, const char *i
 	if (strcmp(what, HR_COPIES_FORK) == 0)
 		return fork_it(s, o, ret_json, err);
 	if (strcmp(what, HR_COPIES_MAKE) == 0)
-		return hr_sandbox_snapshot(s, hr_json_text_at(o, "tag"), ret_json, err);
+		return hr_box_snapshot_within(
+		    s, hr_json_text_at(o, "tag"), hr_json_int_at(o, "most"), ret_json, err);
 	return hr_err_set(err, HR_E_INVAL, "an engine does not do \"%.40s\"", what);
 }

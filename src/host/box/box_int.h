@@ -38,6 +38,7 @@ struct hr_box {
 	/* the copied storage of a new branch, and its parent's directory; borrowed; NULL: the box
 	 * is no branch */
 	const char *prepared, *parent;
+	int64_t most;          /* bytes of a snapshot; 0: no limit */
 	struct hr_strv groups; /* directories of the control groups */
 	char *url;             /* "unix:" and the caller's path of it; NULL: none */
 	bool new_dir; /* this process made the directory: it is removed if the start fails */
@@ -92,9 +93,10 @@ int hr_box_fill(struct hr_box *b, struct hr_err *err);
 /* Locks that the launcher keeps until it has ended; -1: none. */
 #define HR_BOX_LOCKS 2
 /* Copies a storage without the server's journal, while the group is frozen (NULL: none is). `to`
- * is the name of a new directory, which may be there after a failure. */
+ * is the name of a new directory, which may be there after a failure: HR_E_TOOLARGE if it would
+ * take more bytes than `most` (0: no limit), unless it shares them with the original. */
 int hr_box_copy(const int locks[HR_BOX_LOCKS], const char *from, const char *to, const char *group,
-    struct hr_err *err);
+    int64_t most, struct hr_err *err);
 /* Removes a tree, which may be missing, and may have files of the box's accounts: an ordinary user
  * cannot remove those of subordinate ids, but the launcher can. `locks`: NULL for none. */
 int hr_box_remove_tree(const int locks[HR_BOX_LOCKS], const char *path, struct hr_err *err);

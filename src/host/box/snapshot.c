@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@
 #include "base/text/text.h"
 #include "host/box/store.h"
 #include "host/common/statedir.h"
+#include "host/handle.h"
 #include "host/records/record.h"
 #include "proto/json.h"
 
@@ -32,7 +34,8 @@
 #define LIST_MAX (16u << 20)
 #define FIRST_LOCK 3 /* the launcher's descriptors of locks begin here */
 #define SAID_MAX 4096
-#define REMOVALS 5 /* tries to remove a tree */
+#define TOO_LARGE 3 /* the launcher's status */
+#define REMOVALS 5  /* tries to remove a tree */
 
 /* Runs the program of boxes with these arguments. It keeps the locks, so that they hold until the
  * files are at rest. `thaws`: it has frozen a box. `data`: its input or output; NULL: the output is
@@ -54,6 +57,7 @@ run_program(const int locks[HR_BOX_LOCKS], const char *const *argv, bool thaws,
 	    .setsid = true,
 	    .pdeathsig = thaws ? 0 : SIGKILL};
 	const char *said;
+	bool large;
 	pid_t pid;
 
 	if (path == NULL)
@@ -78,12 +82,13 @@ run_program(const int locks[HR_BOX_LOCKS], const char *const *argv, bool thaws,
 		return hr_err_sys(err, errno, "wait for %s", argv[0]);
 	if (status == 0)
 		return 0;
+	large = WIFEXITED(status) && WEXITSTATUS(status) == TOO_LARGE;
 	said = hr_buf_str(out);
 	if (strncmp(said, argv[0], strlen(argv[0])) == 0 &&
 	    strncmp(said + strlen(argv[0]), ": ", 2) == 0)
 		said += strlen(argv[0]) + 2;
-	return hr_err_set(err, HR_E_RUNTIME, "%.*s%s%s%s", (int)strcspn(said, "\n"), said,
-	    *said != '\0' ? "" : argv[0], *said != '\0' ? "" : ": ",
+	return hr_err_set(err, large ? HR_E_TOOLARGE : HR_E_RUNTIME, "%.*s%s%s%s",
+	    (int)strcspn(said, "\n"), said, *said != '\0' ? "" : argv[0], *said != '\0' ? "" : ": ",
 	    *said != '\0' ? "" : hr_exit_words(status));
 }
 
@@ -110,14 +115,22 @@ hr_box_remove_tree(const int locks[HR_BOX_LOCKS], const char *path, struct hr_er
  * layer of a root directory of its own. */
 int
 hr_box_copy(const int locks[HR_BOX_LOCKS], const char *from, const char *to, const char *group,
-    struct hr_err *err)
+    int64_t most, struct hr_err *err)
 {
+	HR_CLEAN(hr_strv_done) struct hr_strv argv = {0};
 	HR_BUF(out, SAID_MAX);
-	const char *const argv[] = {"handrail-box", "--copy", from, to, "--without",
-	    "root" HR_BOX_STATE_DIR, "--without", "layers/root/upper" HR_BOX_STATE_DIR,
-	    group != NULL ? "--freeze" : NULL, group, NULL};
 
-	return run_program(locks, argv, group != NULL, NULL, &out, err);
+	hr_strv_add_all(
+	    &argv, (const char *const[]){"handrail-box", "--copy", from, to, "--without",
+		       "root" HR_BOX_STATE_DIR, "--without", "layers/root/upper" HR_BOX_STATE_DIR,
+		       group != NULL ? "--freeze" : NULL, group, NULL});
+	if (most > 0) {
+		hr_strv_add(&argv, "--most");
+		hr_strv_addf(&argv, "%" PRId64, most);
+	}
+	if (argv.failed)
+		return hr_err_nomem(err);
+	return run_program(locks, hr_strv_list(&argv), group != NULL, NULL, &out, err);
 }
 
 /* ---- making ---- */
@@ -143,6 +156,23 @@ compose(const struct hr_box *b, const char *tag, bool still, const char *said, c
 	return *ret != NULL ? 0 : -1;
 }
 
+/* Checks the size that the launcher has printed: that of a snapshot of btrfs is known afterwards.
+ */
+static int
+check_size(const char *said, int64_t most, struct hr_err *err)
+{
+	HR_PUT struct json_object *size = NULL;
+	int64_t bytes;
+
+	if (most == 0 || hr_json_decode(said, strlen(said), &size, NULL) < 0)
+		return 0; /* compose() refuses another line */
+	bytes = hr_json_int_at(size, "bytes");
+	return bytes <= most ? 0
+			     : hr_err_set(err, HR_E_TOOLARGE,
+				   "the snapshot would take %" PRId64 " bytes, more than %" PRId64,
+				   bytes, most);
+}
+
 static int
 make(const struct hr_box_store *s, struct hr_box *b, const char *tag, char **ret_json,
     struct hr_err *err)
@@ -160,13 +190,15 @@ make(const struct hr_box_store *s, struct hr_box *b, const char *tag, char **ret
 		return hr_err_nomem(err);
 	if (from == NULL)
 		return hr_err_sys(err, errno, "%s", storage);
-	r = hr_box_copy(s->locks, from, to, group, err);
+	r = hr_box_copy(s->locks, from, to, group, b->most, err);
 	/* the launcher may have been killed */
 	if (r < 0 && group != NULL)
 		(void)hr_box_freeze(b, false, NULL);
 	if (r == 0)
 		r = run_program(s->locks, (const char *const[]){"handrail-box", "--size", to, NULL},
 		    false, NULL, &said, err);
+	if (r == 0)
+		r = check_size(hr_buf_str(&said), b->most, err);
 	while (r == 0) {
 		free(*ret_json);
 		*ret_json = NULL;
@@ -206,6 +238,17 @@ hr_box_snapshot(void *self, const char *tag, char **ret_json, struct hr_err *err
 	return r == 0 ? 0 : undo(&s, ret_json);
 }
 
+int
+hr_box_snapshot_within(
+    struct hr_sandbox *s, const char *tag, int64_t most, char **ret_json, struct hr_err *err)
+{
+	if (most > 0 && strcmp(s->ops->name, "box") != 0)
+		return hr_err_set(err, HR_E_UNSUPPORTED, "only snapshots of boxes have a limit");
+	if (most > 0)
+		((struct hr_box *)s->self)->most = most;
+	return hr_sandbox_snapshot(s, tag, ret_json, err);
+}
+
 /* ---- use ---- */
 
 /* Returns true if a snapshot fits a box with that root directory (NULL: the host's programs). */
@@ -239,7 +282,7 @@ fill(const struct hr_box_store *s, const struct hr_box *b, const char *tag, cons
 	/* an earlier command may have been killed here */
 	if (hr_box_remove_tree(s->locks, part, err) < 0)
 		return -1;
-	if (hr_box_copy(s->locks, from, part, NULL, err) < 0) {
+	if (hr_box_copy(s->locks, from, part, NULL, 0, err) < 0) {
 		(void)hr_box_remove_tree(s->locks, part, NULL);
 		return -1;
 	}
