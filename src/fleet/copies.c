@@ -70,8 +70,8 @@ leave(struct hr_fleet *f, struct entered *e)
 		hr_fleet_place_give(f, &e->place);
 }
 
-/* Lets the engine work without the lock. Returns HR_FLEET_OK, HR_FLEET_INVALID if there is no such
- * snapshot, or HR_FLEET_DECLINED with the engine's reason. */
+/* Lets the engine work without the lock. Returns HR_FLEET_OK, or HR_FLEET_DECLINED with the
+ * engine's reason. */
 static enum hr_fleet_result
 call(struct hr_fleet *f, const char *what, const char *id, struct json_object *args,
     char **ret_json, struct hr_err *err)
@@ -84,9 +84,7 @@ call(struct hr_fleet *f, const char *what, const char *id, struct json_object *a
 	(void)pthread_mutex_unlock(&f->lock);
 	r = f->engine->copies(f->engine_self, what, id, text, ret_json, err);
 	(void)pthread_mutex_lock(&f->lock);
-	return r == 0                       ? HR_FLEET_OK
-	       : err->code == HR_E_NOTFOUND ? HR_FLEET_INVALID
-					    : HR_FLEET_DECLINED;
+	return r == 0 ? HR_FLEET_OK : HR_FLEET_DECLINED;
 }
 
 /* ---- forks ---- */
@@ -366,6 +364,8 @@ hr_fleet_snapshots(struct hr_fleet *f, int64_t key, const char *prefix, struct j
 	    f->engine->copies(f->engine_self, HR_COPIES_LIST, "", json, &text, err) != 0)
 		return -1;
 	all = parsed(text);
+	if (all == NULL)
+		return hr_err_set(err, HR_E_INVAL, "the engine's list of snapshots is damaged");
 	list = json_object_new_array();
 	for (i = 0; i < hr_json_count(all); i++) {
 		o = entry_of(hr_json_entry(all, i), key);
@@ -485,6 +485,8 @@ snapshot(struct hr_fleet *f, int64_t key, const char *id, const char *name,
 		return r;
 	record = parsed(text);
 	*ret = entry_of(record, key);
+	if (*ret == NULL)
+		(void)hr_err_set(err, HR_E_INVAL, "the engine's record of a snapshot is damaged");
 	return *ret != NULL ? HR_FLEET_OK : HR_FLEET_BROKEN;
 }
 
@@ -523,5 +525,5 @@ hr_fleet_unsnapshot(struct hr_fleet *f, int64_t key, const char *name, struct hr
 		r = HR_FLEET_LATE;
 	}
 	(void)pthread_mutex_unlock(&f->lock);
-	return r == HR_FLEET_INVALID ? HR_FLEET_NOT_FOUND : r;
+	return r == HR_FLEET_DECLINED && err->code == HR_E_NOTFOUND ? HR_FLEET_NOT_FOUND : r;
 }

@@ -40,7 +40,8 @@ int hr_fleet_snapshots(struct hr_fleet *f, int64_t key, const char *prefix,
     struct json_object **ret, struct hr_err *err);
 /* Returns 1 if the key has a snapshot of that name, 0, or -1 with *err set. */
 int hr_fleet_has_snapshot(struct hr_fleet *f, int64_t key, const char *name, struct hr_err *err);
-/* Removes a snapshot; sandboxes that were started from it stay. HR_FLEET_INVALID: there is none. */
+/* Removes a snapshot; sandboxes that were started from it stay. HR_FLEET_NOT_FOUND: there is none.
+ */
 enum hr_fleet_result
 hr_fleet_unsnapshot(struct hr_fleet *f, int64_t key, const char *name, struct hr_err *err);
 

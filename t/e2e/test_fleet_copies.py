@@ -333,6 +333,20 @@ def bounded(uid):
         equal(at_once(f, o, 1), (1, []))
 
 
+def lost(uid):
+    """A sandbox that the engine does not find is a conflict with the service's list, and no mistake of the client."""
+    with Copies(uid) as f:
+        o = f.up("s")
+        record = f.path("fleet", "sandboxes", o["runtime_id"] + ".json")
+        os.rename(record, record + ".kept")
+        try:
+            refused(f, o, 409, "no sandbox", f.key, session_id="x")
+            equal(f.call("POST", SNAPSHOTS, {"runtime_id": o["runtime_id"]})[0], 409)
+        finally:
+            os.rename(record + ".kept", record)
+        equal(f.run(o, "echo on"), "on")
+
+
 def elsewhere(uid):
     """Other back-ends copy no files, and say so."""
     if uid != os.geteuid():
@@ -352,5 +366,5 @@ def elsewhere(uid):
 
 
 if __name__ == "__main__":
-    sys.exit(run([branches, at_work, quotas, killed, whole, snapshots, others, many, bounded, elsewhere],
+    sys.exit(run([branches, at_work, quotas, killed, whole, snapshots, others, many, bounded, lost, elsewhere],
                  made=contextlib.nullcontext))
