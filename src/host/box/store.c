@@ -102,11 +102,10 @@ hr_box_check_tag(const char *tag, struct hr_err *err)
 						      tag);
 }
 
-/* Removes unfinished and removed snapshots that no command holds. One that stays, which is reported,
- * keeps no command from its work. */
+/* Removes unfinished and removed snapshots that no command holds. One that stays, which is
+ * reported, keeps no command from its work. */
 static int
-remove_leftovers(
-    const struct hr_box_store *s, const struct hr_backend_host *h, struct hr_err *err)
+remove_leftovers(const struct hr_box_store *s, const struct hr_backend_host *h, struct hr_err *err)
 {
 	HR_CLOSEDIR DIR *d = opendir(s->path);
 	const struct dirent *e;
@@ -129,8 +128,8 @@ remove_leftovers(
 			(void)hr_box_remove_tree(locks, path, &why);
 		hr_fd_close(&locks[0]);
 		if (why.code != HR_OK && h->log != NULL &&
-		    hr_text_setf(&text, NULL, "The leftover %s of a snapshot stays: %s", path,
-			why.msg) == 0)
+		    hr_text_setf(
+			&text, NULL, "The leftover %s of a snapshot stays: %s", path, why.msg) == 0)
 			h->log(h->arg, text);
 	}
 	return d != NULL && errno == 0 ? 0 : hr_err_sys(err, errno, "read %s", s->path);
