@@ -487,7 +487,8 @@ START_TEST(an_unknown_group_changes_nothing)
 {
 	if (geteuid() != 0)
 		return;
-	ck_assert_int_eq(hr_identity_work_dir(work, "nobody", "no such group", false, NULL, &err), 0);
+	ck_assert_int_eq(
+	    hr_identity_work_dir(work, "nobody", "no such group", false, NULL, &err), 0);
 	ck_assert_uint_eq(stat_of("deep/work").st_uid, 0);
 	ck_assert_uint_eq(stat_of("deep/work").st_mode & 07777, 0775);
 }
