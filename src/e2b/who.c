@@ -44,7 +44,7 @@ hr_e2b_who_find(
 	pw = name != NULL ? getpwnam(name) : getpwuid(sandbox);
 	if (pw == NULL && name != NULL)
 		return false;
-	/* the sandbox's user of a container needs no entry in its tables */
+	/* the sandbox's user may have no entry in /etc/passwd of a container */
 	who->uid = pw != NULL ? pw->pw_uid : sandbox;
 	who->gid = pw != NULL ? pw->pw_gid : getegid();
 	who->home = strdup(pw != NULL && pw->pw_dir[0] == '/' ? pw->pw_dir : "/");

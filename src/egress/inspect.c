@@ -216,8 +216,8 @@ on_ended(void *arg)
 			(void)hr_watch_arm(i->timer, 0, NULL);
 }
 
-/* Starts nginx without a network where that is possible. The lowest process of its namespace takes
- * all others with it. */
+/* Starts nginx without a network where that is possible. When the first process of its namespace
+ * ends, the kernel ends all others. */
 static int
 start(struct egress_inspect *i, struct hr_err *err)
 {

@@ -31,8 +31,8 @@ policy_contains(const struct policy_range *outer, struct policy_range r)
 	return memcmp(outer->a, r.a, sizeof(r.a)) == 0;
 }
 
-/* Ranges that are judged in their own way. First those of IPv6 that stand for IPv4 addresses, then
- * the public part of IPv6, then the private ranges in the public parts. */
+/* These ranges are judged before all others: first those of IPv6 that stand for IPv4 addresses,
+ * then the public part of IPv6, then the private ranges in the public parts. */
 static const struct policy_range special[] = {
     {6, 96, {[10] = 0xFF, [11] = 0xFF}},
     {6, 96, {0, 0x64, 0xFF, 0x9B}},

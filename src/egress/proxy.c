@@ -198,7 +198,7 @@ egress_talk(struct egress_talk *t, int fd, const char **ret_why)
 	ssize_t n;
 	int r = 0;
 
-	/* a byte at a time, since the next one may be of the server */
+	/* read a byte at a time: the byte after the proxy's answer is the server's */
 	while (r == 0 && (n = recv(fd, t->got + t->n, 1, MSG_DONTWAIT)) > 0) {
 		t->n++;
 		r = t->http ? http_answer(t, ret_why) : socks_answer(t, fd, ret_why);

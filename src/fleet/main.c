@@ -189,7 +189,7 @@ upgrade(struct running *r)
 	hr_notify_send(&r->upgrade.notify, "RELOADING=1\nMONOTONIC_USEC=%lld\n",
 	    (long long)hr_now_ms() * 1000);
 	hr_log(HR_LOG_NOTICE, "continuing as %s", r->upgrade.program);
-	/* comes first: requests not yet taken wait for the next image */
+	/* stop accepting first, so that new requests wait for the next program */
 	hr_fleet_serve_stop(r->server);
 	hr_fleet_leave(r->fleet);
 	if (!hr_fleet_serve_wait(r->server, LEAVE_S))

@@ -1,4 +1,4 @@
-/* Executes the next image with the same arguments, and the program now at the same path. */
+/* Replaces this process by the program that is now at its path, with the same arguments. */
 #include "config.h"
 
 #include "fleet/upgrade.h"

@@ -49,7 +49,7 @@ struct hr_http_request {
 	const char *connect_to; /* "HOST:PORT" to connect to; TLS keeps the URL's name; or NULL */
 };
 
-/* The reason why a request has no answer. Names as in the original's messages. */
+/* The reason why a request has no answer. The names are those of the original's messages. */
 enum hr_http_fault {
 	HR_HTTP_NONE,
 	HR_HTTP_CONNECT,         /* connecting failed */

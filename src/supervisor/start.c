@@ -109,7 +109,7 @@ set_process(struct hr_server *s)
 			/* a failure only leaves fewer connections */
 			(void)setrlimit(RLIMIT_NOFILE, &lim);
 	}
-	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* known since Linux 3.4 */
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* every kernel since Linux 3.4 has it */
 	/* this process holds the key: no other process may trace it, or read its memory or
 	 * descriptors */
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

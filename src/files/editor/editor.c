@@ -47,7 +47,8 @@ is_command(const struct edit *e, const char *name)
 	return c != NULL && strcmp(c->name, name) == 0;
 }
 
-/* Checks insert_line, the one conversion before everything else (doc/files.md, "edit"). */
+/* Checks that a string in insert_line is a number. This comes before all other checks
+ * (doc/files.md, "edit"). */
 static bool
 insert_line_ok(struct edit *e)
 {

@@ -34,8 +34,8 @@
 #include "host/records/record.h"
 #include "proto/json.h"
 
-/* ports below those that the kernel gives to clients: a connection that has ended keeps its
- * client's port for a minute */
+/* A box's ports are below those that the kernel gives to clients, since an ended connection keeps
+ * its client's port for a minute. */
 #define OWN_MIN 20000
 #define OWN_COUNT 10000u
 #define LAUNCHER "handrail-box"

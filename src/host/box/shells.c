@@ -91,7 +91,7 @@ hr_shells_done(struct hr_shells *t)
 	json_object_put(t->last);
 }
 
-/* Returns the seconds until then, at least 1. */
+/* Returns the seconds that are left until the time `until`, at least 1. */
 static int
 left_s(int64_t until)
 {

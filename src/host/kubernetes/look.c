@@ -38,7 +38,7 @@ setting(const struct exam *x, const char *name)
 
 static const struct right {
 	const char *group, *resource, *sub, *verbs;
-	/* unless: the value of the setting with which the right is not needed */
+	/* unless: a value of `setting` that makes the right unnecessary */
 	const char *setting, *unless;
 } rights[] = {
     {"", "pods", "", "create get list watch patch delete", NULL, NULL},

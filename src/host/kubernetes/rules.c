@@ -196,7 +196,7 @@ hr_kubernetes_put_rules(const struct hr_config *c, struct hr_buf *b)
 	/* allowOut beats denyOut */
 	for (i = 0; i < hr_json_count(allow); i++) {
 		if (!read_entry(hr_json_text(hr_json_entry(allow, i)), &e))
-			continue; /* refused before */
+			continue; /* the check before the start has refused such an entry */
 		hr_buf_adds(b, comma);
 		put_rule(b, &e, NULL, ports);
 		comma = ",";

@@ -92,7 +92,8 @@ pass_on(void *arg, const char *sid, const char *what, const char *detail)
 	return 0;
 }
 
-/* Restarts events() after an interruption, such as a restart of the Engine; slows down. */
+/* Restarts events() after an interruption, such as a restart of the Engine, and waits longer each
+ * time. */
 static void *
 listen_to(void *arg)
 {

@@ -191,7 +191,8 @@ random_in(int min, int max)
 {
 	uint32_t r = 0;
 
-	/* cannot fail for so few bytes once the kernel has entropy; 0 gives a port, too */
+	/* hr_random() cannot fail for so few bytes once the kernel has entropy; r = 0 gives a port,
+	 * too */
 	(void)hr_random(&r, sizeof(r), NULL);
 	return min + (int)(r % (uint32_t)(max - min + 1));
 }

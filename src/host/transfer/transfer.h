@@ -7,8 +7,8 @@
 /* Puts a file at DIR/NAME of the sandbox, or unpacks the archive below DIR, which is created. */
 int hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name, const char *to,
     bool recursive, struct hr_err *err);
-/* Puts a file at DIR/NAME in any case; with `as_is` by /handrail/v1/upload, which accepts any
- * name. */
+/* Puts a file at DIR/NAME and never unpacks it. `as_is`: uses /handrail/v1/upload, which accepts
+ * any name. */
 int hr_transfer_upload_as(struct hr_sandbox *s, const char *file, const char *name, const char *to,
     bool as_is, struct hr_err *err);
 /* Reports a request's progress to the caller of the sandbox; arg is the struct hr_sandbox. */

@@ -283,7 +283,8 @@ take_message(struct browser *b, const char *text, size_t len)
 		br_event(b, session != NULL ? session : "", name, &t, br_tape_at(&t, 0, "params"));
 }
 
-/* Handles a message of which only the head is kept, with its number. */
+/* Fails the call that a message of too many bytes answers. Only the head of the message is kept;
+ * it has the number of the call. */
 static void
 too_long(struct browser *b)
 {

@@ -71,7 +71,7 @@ int envd_process_resize(const struct envd_process *p, unsigned rows, unsigned co
 /* Adds a reader of what comes from now on. An ended process calls `ended` at once, from within. */
 void envd_process_read(struct envd_process *p, struct envd_reader *r);
 void envd_reader_remove(struct envd_reader *r);
-/* The reader's client has taken what it was sent. */
+/* Resumes the output to a reader whose client has received all that was sent. */
 void envd_reader_ready(struct envd_reader *r);
 
 /* A piece of input that is being written. */

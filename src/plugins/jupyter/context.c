@@ -391,7 +391,7 @@ cell_over(struct hr_context *c)
 	}
 }
 
-/* Handles messages and performs the work due now; leaves the other contexts their turn. */
+/* Handles some messages and the work due now, then lets the other contexts run. */
 static void
 pump(void *arg)
 {

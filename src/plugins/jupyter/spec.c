@@ -154,8 +154,8 @@ hr_spec_find(struct hr_spec *ret, const char *language, const char *python, stru
 
 /* ---- variables ---- */
 
-/* Code of a language around a name and a value. JSON's strings are strings of Python, JavaScript
- * and R, too. */
+/* The code of each language that sets and unsets a variable: name and value stand between its
+ * parts. They are JSON strings, which are strings of Python, JavaScript and R, too. */
 static const struct {
 	const char *language, *set[3], *unset[2];
 	bool shell; /* quoted for a shell */

@@ -1,4 +1,4 @@
-/* Types of files as Go's libraries mime and net/http find them. */
+/* Finds the type of a file as Go's libraries mime and net/http do. */
 #ifndef HR_WORKER_E2B_MIME_H
 #define HR_WORKER_E2B_MIME_H
 

@@ -1,4 +1,4 @@
-/* Handlers that read no body and touch no file. */
+/* Implements the handlers that read no body and touch no file. */
 #include "config.h"
 
 #include <stdlib.h>

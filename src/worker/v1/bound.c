@@ -74,7 +74,8 @@ watch_output(int events, int terminal, pid_t group)
 		if (!out && !err)
 			continue;
 		if (!told)
-			/* comes before the kill, as the result is read when the command ends */
+			/* write the note before the kill: the result is read when the command ends
+			 */
 			write_note(err);
 		told = true;
 		kill_group(group);
