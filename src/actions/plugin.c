@@ -79,7 +79,7 @@ plugin_send(const struct hr_action_env *env, int fd, const char *type, struct js
 	HR_BUF(shell, HR_FRAME_MAX + HR_FRAME_HEADER + FIRST_READ);
 
 	if (hr_json_put(&json, action) < 0)
-		return hr_err_set(err, HR_E_INVAL, "the action has no JSON form");
+		return hr_err_set(err, HR_E_INVAL, "the action cannot be written as JSON");
 	if (hr_buf_check(&json, err) < 0)
 		return -1;
 	/* If this fails the plugin uses the directory it knows. */

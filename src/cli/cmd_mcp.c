@@ -517,8 +517,8 @@ with_sandbox(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	int r, end;
 
 	if (s->client.url == NULL)
-		return cli_error(
-		    "sandboxes of this back-end have no server for MCP; use docker or local");
+		return cli_error("sandboxes of this back-end have no server for MCP: use -r box, "
+				 "docker or local");
 	if (hr_random_hex(b.run, sizeof(b.run) - 1, &err) != 0)
 		return cli_fail(&err);
 	cli_branches_init(&b.branches, c, a, s);

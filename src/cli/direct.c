@@ -81,7 +81,7 @@ begin(struct direct *d, struct task *t, void *(*fn)(void *arg))
 	t->runs = e == 0;
 	if (e == 0)
 		return CLI_OK;
-	return cli_error("a thread: %s", strerror(e));
+	return cli_error("cannot start a thread: %s", strerror(e));
 }
 
 static void

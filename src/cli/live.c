@@ -279,7 +279,7 @@ perform(struct live *l, const char *action, bool shows)
 		(void)epoll_ctl(l->all, EPOLL_CTL_ADD, 0, &given);
 	e = pthread_create(&l->thread, NULL, act, l);
 	if (e != 0)
-		return cli_error("a thread: %s", strerror(e));
+		return cli_error("cannot start a thread: %s", strerror(e));
 	l->of.given_up_fd = l->signals;
 	while (!over(l, wait)) {
 		wait = shows ? step(l) : -1;

@@ -51,8 +51,8 @@ static int
 no_rules(struct hr_err *err)
 {
 	return hr_err_set(err, HR_E_INVAL,
-	    "network: this service has no rules of yours: its sandboxes cannot have any, or it "
-	    "has rules of its own, or networks that they would replace");
+	    "network: this service takes no rules from its clients: its back-end has none, or the "
+	    "operator has set rules or networks for all sandboxes");
 }
 
 /* Reads rules that must be within the limit, NULL: none. */

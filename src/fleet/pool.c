@@ -136,8 +136,9 @@ hr_fleet_set_pools(struct hr_fleet *f, struct json_object *pools, struct hr_err 
 
 	if (read_pools(f, pools, &new, err) != 0)
 		return -1;
-	r = hr_json_put(&b, pools) != 0 ? hr_err_set(err, HR_E_INVAL, "pools have no JSON form")
-					: hr_buf_check(&b, err);
+	r = hr_json_put(&b, pools) != 0
+		? hr_err_set(err, HR_E_INVAL, "the pools cannot be written as JSON")
+		: hr_buf_check(&b, err);
 	if (r == 0)
 		r = f->store->ops->note_set(f->store, "pools", hr_buf_str(&b), err);
 	if (r != 0) {

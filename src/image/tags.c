@@ -58,10 +58,11 @@ hr_image_truncate_hash(const char *hex, char ret[HR_IMAGE_HASH], struct hr_err *
 	const char *p;
 
 	if (*hex == '\0' || strlen(hex) > 32)
-		return hr_err_set(err, HR_E_INVAL, "no 128-bit hexadecimal number");
+		return hr_err_set(
+		    err, HR_E_INVAL, "the hash must be a hexadecimal number of at most 128 bits");
 	for (p = hex; *p != '\0'; p++) {
 		if (hr_hex_value(*p) < 0)
-			return hr_err_set(err, HR_E_INVAL, "no hexadecimal number");
+			return hr_err_set(err, HR_E_INVAL, "the hash must be a hexadecimal number");
 		value = value << 4 | (unsigned)hr_hex_value(*p);
 	}
 	for (; value > 0 && n < HR_IMAGE_HASH - 1; value /= 36)
@@ -225,8 +226,8 @@ hr_image_lock_hash(const char *base, bool browser, const char *const *files, siz
 	return hr_image_truncate_hash(md5, ret, err);
 }
 
-/* Computes doc/images.md, "The source hash", of a source tree without the files that the patterns
- * name (dirhash.h). */
+/* Computes the hash of a source tree (doc/images.md, "The source hash"), without the files that
+ * match the patterns in `ignore` (dirhash.h). */
 static int
 source_hash(const char *dir, const char *const *ignore, char ret[HR_IMAGE_HASH], struct hr_err *err)
 {

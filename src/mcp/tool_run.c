@@ -94,8 +94,9 @@ compose(struct hr_mcp_call *c, struct hr_span command, struct hr_buf *text)
 	}
 	if (hr_shell_add_one(text, command.p, command.len, text->len > 0) == 0)
 		return true;
-	hr_mcp_fail(c, text->fail == HR_E_TOOLARGE ? "The command is too long."
-						   : "Out of memory; nothing was run.");
+	hr_mcp_fail(c, text->fail == HR_E_TOOLARGE
+			   ? "The command is too long: write it to a file and run that."
+			   : "Out of memory; nothing was run.");
 	return false;
 }
 

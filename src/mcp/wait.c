@@ -282,8 +282,9 @@ hr_mcp_look(struct hr_mcp_call *c, const struct hr_shell_place *place, const str
 		*ret = list[i - 1];
 		ret->key = ret->text = (struct hr_span){"", 0};
 	} else {
-		hr_mcp_fail(c, "Nothing is known of that command any more: the shell has run 64 "
-			       "others since, or the sandbox was restarted.");
+		hr_mcp_fail(c,
+		    "The result of that command is no longer available: the shell has run "
+		    "64 others since, or the sandbox was restarted.");
 	}
 	return found;
 }

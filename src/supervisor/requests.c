@@ -38,7 +38,7 @@ on_static(struct hr_server *s, struct hr_pool_worker *w, const char *p, size_t l
 	char dir[HR_CHANNEL_MAX];
 
 	if (memchr(p, '\0', len) != NULL) {
-		hr_channel_give_static(&w->channel, -1, "the directory's name holds a NUL");
+		hr_channel_give_static(&w->channel, -1, "the directory's name contains a NUL byte");
 		return;
 	}
 	memcpy(dir, p, len);

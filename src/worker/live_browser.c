@@ -87,8 +87,8 @@ next(struct watching *v, struct hr_err *err)
 		return hr_err_set(err, HR_E_NOTFOUND, "the browser is not available: %.*s",
 		    (int)(a.reason.len < 150 ? a.reason.len : 150), a.reason.p);
 	if (type != HR_FRAME_ANSWER)
-		return hr_err_set(
-		    err, HR_E_PROTO, "the plugin browser sent a frame of type %u", type);
+		return hr_err_set(err, HR_E_PROTO,
+		    "the plugin browser sent a frame of the unknown type %u", type);
 	if (hr_frame_get_answer(payload, len, &a, err) < 0 || check(&a.body, err) < 0)
 		return -1;
 	hr_buf_reset(&v->event);

@@ -304,7 +304,7 @@ def user_namespaces():
         with Fleet("--image", "none:1", kind="docker", DOCKER_HOST=at) as f:
             status, answer = f.call("POST", "/start", {"session_id": "a", "image": "none:1",
                                                        "network": {"allowOut": ["a.example"]}})
-            equal((status, "network: this service has no rules of yours" in str(answer)), (400, True), answer)
+            equal((status, "network: this service takes no rules from its clients" in str(answer)), (400, True), answer)
             equal("no sandbox can have rules of a network: the Engine runs containers in a user namespace" in f.said(),
                   True, f.said())
         engine.shutdown()

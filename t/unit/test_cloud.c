@@ -38,7 +38,7 @@ START_TEST(pages)
 		ck_assert_int_eq(hr_cloud_page("X", &n, &err), 0);
 	ck_assert_int_eq(hr_cloud_page("X", &n, &err), -1);
 	ck_assert_str_eq(
-	    err.msg, "X: its list of sandboxes does not end: it has more than 1000 pages");
+	    err.msg, "X: the list of sandboxes does not end: it has more than 1000 pages");
 }
 END_TEST
 

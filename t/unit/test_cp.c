@@ -135,7 +135,8 @@ START_TEST(what_is_no_file_alone)
 		HR_BUF(b, 100);
 
 		ck_assert_int_eq(get(sent[i], &err), -1);
-		ck_assert_str_eq(err.msg, "the sandbox did not send that one file alone");
+		ck_assert_str_eq(
+		    err.msg, "the sandbox must send the requested file and nothing else");
 		ck_assert_uint_eq(entries("here"), 1);
 		ck_assert_int_eq(hr_path_read("here/f", &b, NULL), 0);
 		ck_assert_str_eq(hr_buf_str(&b), "was");

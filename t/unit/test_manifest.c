@@ -86,7 +86,7 @@ static const struct {
     {X "\"name\": \"a/b\"}", "name: is missing or not valid"},
     {X "\"exec\": \"run\"}", "exec: must be a list"},
     {X "\"exec\": [1]}", "exec: must be a string"},
-    {X "\"exec\": [\"a\\u0000b\"]}", "exec: holds a NUL"},
+    {X "\"exec\": [\"a\\u0000b\"]}", "exec: must not contain a NUL byte"},
     {X "\"exec\": [\"${home}\"]}", "exec: unknown variable in \"${home}\""},
     {X "\"exec\": [\"${home\"]}", "exec: unknown variable in \"${home\""},
     {X "\"actions\": [\"a\"]}", "exec: is missing: actions and http need a program"},

@@ -138,8 +138,8 @@ open_place(const struct unpack *u, struct place *p, struct hr_err *err)
 	if (p->dir >= 0)
 		return 0;
 	return errno == ENOTDIR || errno == ELOOP
-		   ? refuse(archive_entry_pathname(u->e), "is below an entry that is no directory",
-			 err)
+		   ? refuse(archive_entry_pathname(u->e),
+			 "is below an entry that is not a directory", err)
 		   : failed(u, err);
 }
 

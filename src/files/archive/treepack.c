@@ -74,7 +74,7 @@ static int
 fail(struct hr_tree *t, struct hr_err *err)
 {
 	if (t->gone)
-		return hr_err_set(err, HR_E_GONE, "the archive has no reader any more");
+		return hr_err_set(err, HR_E_GONE, "the reader of the archive has ended");
 	return hr_err_set(err, HR_E_RUNTIME, "tar: %s", archive_error_string(t->a));
 }
 

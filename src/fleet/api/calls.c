@@ -133,7 +133,7 @@ hr_fleet_call_start(struct hr_fleet_call *c)
 	}
 	if (hr_fleet_request_shape(c->body, c->api->fleet->set.image, shape, &err) != 0 ||
 	    hr_json_put(&text, c->body) != 0 || hr_buf_check(&text, NULL) != 0) {
-		(void)hr_fleet_say(c->a, 400, "the body has no JSON form");
+		(void)hr_fleet_say(c->a, 400, "the body cannot be written as JSON");
 		return;
 	}
 	r = hr_fleet_start(c->api->fleet, &c->key, hr_json_text_at(c->body, "session_id"),

@@ -181,8 +181,8 @@ build_one(struct hr_fleet_builds *b, struct hr_build *one)
 	one->status = r == 0 ? HR_BUILD_SUCCESS : HR_BUILD_FAILURE;
 	if (r != 0 && hr_now_ms() - since >= HR_FLEET_BUILD_S * 1000) {
 		one->status = HR_BUILD_TIMEOUT;
-		(void)hr_err_set(
-		    &why, HR_E_TIMEOUT, "it took longer than %d minutes", HR_FLEET_BUILD_S / 60);
+		(void)hr_err_set(&why, HR_E_TIMEOUT, "the build took longer than %d minutes",
+		    HR_FLEET_BUILD_S / 60);
 	}
 	(void)snprintf(one->error, sizeof(one->error), "%s", r != 0 ? why.msg : "");
 	hr_log(HR_LOG_NOTICE, "build %s: %s%s%.400s", id, hr_build_words[one->status],

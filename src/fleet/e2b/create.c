@@ -376,7 +376,7 @@ start(struct hr_fleet_call *c, struct json_object *request, const char *session,
 
 	if (hr_fleet_request_shape(request, f->set.image, shape, &err) != 0 ||
 	    hr_json_put(&text, request) != 0 || hr_buf_check(&text, NULL) != 0) {
-		(void)hr_e2b_say(c->a, 400, "the body has no JSON form");
+		(void)hr_e2b_say(c->a, 400, "the body cannot be written as JSON");
 		return;
 	}
 	r = hr_fleet_start(f, &c->key, session, hr_buf_str(&text), hr_fleet_request_factor(request),

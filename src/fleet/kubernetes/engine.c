@@ -124,7 +124,7 @@ place(const struct engine *e, struct hr_fleet_row *row, struct hr_err *err)
 		return -1;
 	ip = hr_json_text_or(hr_json_at(pod, "status"), "podIP", "");
 	if (*ip == '\0' || strlen(ip) + 8 >= sizeof(row->at))
-		return hr_err_set(err, HR_E_RUNTIME, "its pod has no address");
+		return hr_err_set(err, HR_E_RUNTIME, "the pod of the sandbox has no address");
 	(void)snprintf(row->at, sizeof(row->at),
 	    strchr(ip, ':') != NULL ? "[%.56s]:%d" : "%.56s:%d", ip, PORT);
 	row->vscode_port = VSCODE_PORT;

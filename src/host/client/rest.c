@@ -474,7 +474,7 @@ hr_rest_call(struct hr_rest *rest, const struct hr_rest_call *c, struct hr_rest_
 		return say(rest, c, err, HR_E_INVAL, "this is not a URL");
 	if (c->json != NULL) {
 		if (hr_json_put(&body, c->json) != 0 || hr_buf_check(&body, NULL) != 0)
-			return say(rest, c, err, HR_E_INVAL, "a value has no JSON form");
+			return say(rest, c, err, HR_E_INVAL, "a value cannot be written as JSON");
 		q.body = hr_buf_str(&body);
 		q.body_len = body.len;
 	}

@@ -375,7 +375,8 @@ hr_api_do(
 	if (r != 0 && c->plain && mine.code == HR_E_HTTP_STATUS)
 		r = 0;
 	if (r == 0 && t.gave_up)
-		return hr_err_set(err, HR_E_PROTO, "%s: the answer is not read on", api->who);
+		return hr_err_set(
+		    err, HR_E_PROTO, "%s: reading stopped before the end of the answer", api->who);
 	if (r != 0)
 		(void)explain(api, ret, &mine);
 	return r != 0 ? hr_err_pass(err, &mine) : 0;

@@ -158,6 +158,6 @@ hr_cloud_page(const char *who, unsigned *n, struct hr_err *err)
 	return ++*n <= PAGES_MAX
 		   ? 0
 		   : hr_err_set(err, HR_E_PROTO,
-			 "%s: its list of sandboxes does not end: it has more than %d pages", who,
+			 "%s: the list of sandboxes does not end: it has more than %d pages", who,
 			 PAGES_MAX);
 }

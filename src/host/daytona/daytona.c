@@ -173,8 +173,9 @@ wait_state(struct hr_cloud *c, const char *wanted, struct hr_err *err)
 		there = d_take(c, o, &state, err) == 0 ? arrived(o, state, wanted, err) : -1;
 		if (there == 0 && hr_now_ms() > end)
 			there = hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
-			    WHO ": the sandbox is \"%s\" still, not %s, after %d seconds", state,
-			    wanted, WAIT_S);
+			    WHO ": the sandbox did not become %s within %d seconds; its state is "
+				"\"%s\"",
+			    wanted, WAIT_S, state);
 		if (there == 0)
 			(void)hr_rest_wait(-1, ms);
 		ms = ms * 11 / 10 < MOST_WAIT_MS ? ms * 11 / 10 : MOST_WAIT_MS;

@@ -138,7 +138,7 @@ hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct
 	if (body != NULL) {
 		req.headers = json;
 		if (hr_json_put(&b, body) != 0 || hr_buf_check(&b, NULL) != 0)
-			return hr_err_set(err, HR_E_INVAL, "a value has no JSON form");
+			return hr_err_set(err, HR_E_INVAL, "a value cannot be written as JSON");
 		req.body = hr_buf_str(&b);
 		req.body_len = b.len;
 	}

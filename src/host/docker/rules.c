@@ -78,11 +78,11 @@ hr_docker_check_rules(const struct hr_backend_host *h, struct hr_err *err)
 		return 0;
 	if (!hr_account_is_root())
 		return hr_err_set(err, HR_E_UNSUPPORTED,
-		    "only root can enter the network of a container, to hold its rules: " INSTEAD);
+		    "only root can enforce rules of a container's network: " INSTEAD);
 	if (strncmp(hr_engine_at(h->environ), "unix://", strlen("unix://")) != 0)
 		return hr_err_set(err, HR_E_UNSUPPORTED,
-		    "DOCKER_HOST names an Engine of another machine, whose containers' networks "
-		    "cannot be entered, to hold their rules: " INSTEAD);
+		    "DOCKER_HOST names an Engine of another machine, and handrail cannot enforce "
+		    "rules of a network there: " INSTEAD);
 	if (h->state_dir == NULL)
 		return hr_err_set(err, HR_E_UNSUPPORTED,
 		    "the rules of a container's network need a state directory");
@@ -193,9 +193,9 @@ hr_docker_keep_rules(struct hr_docker *d, struct hr_err *err)
 		return hr_err_set(err, HR_E_DISCONNECTED, "Container %s does not run.", d->name);
 	if (d->side.watch < 0 || !is_inside(d, (pid_t)pid))
 		return hr_err_set(err, HR_E_UNSUPPORTED,
-		    "the container's process is not one of this machine, so that its network "
-		    "cannot be entered, to hold its rules: " INSTEAD);
-	return hr_egress_keep(&d->side, err);
+		    "the container runs on another machine, and handrail cannot enforce rules of a "
+		    "network there: " INSTEAD);
+	return hr_egress_keep(&d->side, false, err);
 }
 
 int

@@ -368,8 +368,8 @@ hr_sandbox_microagents(
 	if (r == 0 && hr_buf_check(&l.json, NULL) != 0)
 		r = l.json.fail == HR_E_NOMEM
 			? hr_err_nomem(err)
-			: hr_err_set(
-			      err, HR_E_INVAL, "microagents of more than %u MiB", ALL_MAX >> 20);
+			: hr_err_set(err, HR_E_INVAL,
+			      "the microagents must have at most %u MiB together", ALL_MAX >> 20);
 	if (r == 0)
 		*ret_json = hr_buf_take(&l.json);
 	else

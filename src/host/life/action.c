@@ -95,7 +95,7 @@ request_id(char *out, size_t cap)
 {
 	char hex[33] = "";
 
-	/* cannot fail for so few bytes; equal ids would be one action */
+	/* hr_random_hex() cannot fail for so few bytes; equal ids would be one action */
 	(void)hr_random_hex(hex, sizeof(hex) - 1, NULL);
 	(void)snprintf(out, cap, "X-Request-ID: %s", hex);
 }
@@ -156,7 +156,7 @@ by_backend(
 	int r;
 
 	if (hr_json_put(&b, action) != 0 || hr_buf_check(&b, NULL) != 0)
-		return hr_err_set(err, HR_E_INVAL, "the action has no JSON form");
+		return hr_err_set(err, HR_E_INVAL, "the action cannot be written as JSON");
 	r = s->ops->action(s->self, b.p, &text, err);
 	if (r == 0 && (text == NULL || hr_json_decode(text, strlen(text), ret, NULL) < 0 ||
 			  !json_object_is_type(*ret, json_type_object))) {
@@ -183,7 +183,7 @@ execute(struct hr_sandbox *s, struct json_object *action, double timeout_s,
 	r = hr_json_put(&b, action);
 	hr_buf_addc(&b, '}');
 	if (r != 0 || hr_buf_check(&b, NULL) != 0)
-		r = hr_err_set(err, HR_E_INVAL, "the action has no JSON form");
+		r = hr_err_set(err, HR_E_INVAL, "the action cannot be written as JSON");
 	else
 		r = post_action(s, &b, timeout_s, way, ret, err);
 	return r;
@@ -215,7 +215,7 @@ text_of(struct json_object *o, struct hr_err *err)
 	char *text = NULL;
 
 	if (hr_json_put(&b, o) != 0)
-		(void)hr_err_set(err, HR_E_INVAL, "the observation has no JSON form");
+		(void)hr_err_set(err, HR_E_INVAL, "the observation cannot be written as JSON");
 	else if ((text = hr_buf_take(&b)) == NULL)
 		(void)hr_err_nomem(err);
 	return text;

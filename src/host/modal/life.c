@@ -269,7 +269,7 @@ one_page(struct hr_cloud *c, const char *run, double *before, hr_cloud_found_fn 
 	}
 	if (r == 0 && a->n_sandboxes > 0 && first > 0 && *before >= first)
 		r = hr_err_set(err, HR_E_PROTO,
-		    HR_MODAL_WHO ": its list of sandboxes does not end: a page repeats");
+		    HR_MODAL_WHO ": the list of sandboxes does not end: a page repeats");
 	if (r == 0 && a->n_sandboxes == 0)
 		r = 1;
 	return r;

@@ -148,9 +148,11 @@ follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err 
 		/* repeats the request: the poll timed out or was cut */
 		more = hr_cloud_goes_on(&cuts, s->came, hr_now_ms());
 	}
-	return s->ended ? 0
-			: hr_err_set(err, HR_E_PROTO,
-			      HR_MODAL_WHO ": the stream of the command is cut again and again");
+	return s->ended
+		   ? 0
+		   : hr_err_set(err, HR_E_PROTO,
+			 HR_MODAL_WHO
+			 ": the stream of the command keeps breaking off, so its end is unknown");
 }
 
 static int

@@ -150,8 +150,8 @@ follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err 
 		    end.status != HR_GRPC_DEADLINE)
 			return -1;
 	} while (hr_cloud_goes_on(&cuts, s->came, hr_now_ms()));
-	return hr_err_set(
-	    err, HR_E_PROTO, HR_MODAL_WHO ": the stream of the command is cut again and again");
+	return hr_err_set(err, HR_E_PROTO,
+	    HR_MODAL_WHO ": the stream of the command keeps breaking off, so its end is unknown");
 }
 
 /* Returns 0 with the exit status, or 1 at the timeout. */

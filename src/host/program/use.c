@@ -42,8 +42,9 @@ read_end(struct hr_cloud *c, struct json_object *ok, struct hr_cloud_end *ret, s
 	if (hr_field_int(WHO, subject, ok, "code", &code, err) != 0)
 		return -1;
 	if (code < 0 || code > 255)
-		return hr_err_set(err, HR_E_PROTO, WHO ": \"code\" of %s is %lld, not 0 to 255",
-		    subject, (long long)code);
+		return hr_err_set(err, HR_E_PROTO,
+		    WHO ": \"code\" of %s must be from 0 to 255, not %lld", subject,
+		    (long long)code);
 	ret->code = (int)code;
 	if (hr_json_at(ok, "note") == NULL)
 		return 0;
@@ -187,8 +188,8 @@ read_words(struct json_object *ok, struct hr_strv *words, struct hr_err *err)
 	n = hr_json_count(list);
 	if (n == 0 || n > WORDS_MAX)
 		return hr_err_set(err, HR_E_PROTO,
-		    WHO ": \"argv\" of the answer to \"shell\" has %zu entries, not 1 to %d", n,
-		    WORDS_MAX);
+		    WHO ": \"argv\" of the answer to \"shell\" must have 1 to %d entries, not %zu",
+		    WORDS_MAX, n);
 	for (i = 0; i < n; i++) {
 		struct json_object *v = hr_json_entry(list, i);
 		size_t len = 0;

@@ -175,7 +175,7 @@ zip_extract(const char *file, const char *dir, unsigned long long most, struct h
 	if (in != NULL)
 		(void)archive_read_free(in);
 	if (out != NULL && archive_write_free(out) != ARCHIVE_OK && r == 0)
-		r = hr_err_set(err, HR_E_RUNTIME, "zip: not all of it could be written");
+		r = hr_err_set(err, HR_E_RUNTIME, "zip: cannot write the end of the archive");
 	return r;
 }
 

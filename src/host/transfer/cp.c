@@ -448,7 +448,8 @@ take_out(const char *dir, const char *to, struct hr_err *err)
 		r = hr_err_nomem(err);
 	else if (e == NULL || hr_dir_next(d) != NULL || lstat(from, &st) != 0 ||
 		 !S_ISREG(st.st_mode))
-		r = hr_err_set(err, HR_E_PROTO, "the sandbox did not send that one file alone");
+		r = hr_err_set(
+		    err, HR_E_PROTO, "the sandbox must send the requested file and nothing else");
 	else if (rename(from, to) != 0)
 		r = hr_err_sys(err, errno, "rename to %s", to);
 	return r;

@@ -125,7 +125,7 @@ text_of(const char *key, struct json_object *v, struct hr_err *err)
 	}
 	text = json_object_get_string(v);
 	if (strlen(text) != (size_t)json_object_get_string_len(v)) {
-		(void)hr_err_set(err, HR_E_INVAL, "%s: holds a NUL", key);
+		(void)hr_err_set(err, HR_E_INVAL, "%s: must not contain a NUL byte", key);
 		return NULL;
 	}
 	return check_text(key, text, err) == 0 ? text : NULL;

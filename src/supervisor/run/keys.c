@@ -102,7 +102,7 @@ keys_read(struct hr_keys *k, int fd, const char *name, struct hr_err *err)
 		(void)hr_err_set(
 		    err, HR_E_TOOLARGE, "%s: too large for a file of keys, one on each line", name);
 	else if (n >= 0 && memchr(text, '\0', (size_t)n) != NULL)
-		(void)hr_err_set(err, HR_E_INVAL, "%s: holds a NUL", name);
+		(void)hr_err_set(err, HR_E_INVAL, "%s: must not contain a NUL byte", name);
 	else if (n >= 0)
 		r = keys_take(&fresh, text, (size_t)n, err);
 	if (text != NULL)

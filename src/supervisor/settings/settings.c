@@ -310,7 +310,7 @@ set_words_json(
 		if (!text || has_null(word)) {
 			hr_strv_done(&words);
 			return hr_err_set(err, HR_E_INVAL, "%s: entry %zu %s", s->key, i + 1,
-			    text ? "holds a NUL" : "must be a string");
+			    text ? "must not contain a NUL byte" : "must be a string");
 		}
 		hr_strv_add(&words, json_object_get_string(word));
 	}
@@ -324,8 +324,9 @@ set_from_json(
 	static const char *const wanted[] = {"a string", "an integer", "true or false", "a list"};
 
 	if (s->type == TEXT && json_object_is_type(v, json_type_string))
-		return has_null(v) ? hr_err_set(err, HR_E_INVAL, "%s: holds a NUL", s->key)
-				   : hr_text_set(setting_of(c, s), json_object_get_string(v), err);
+		return has_null(v)
+			   ? hr_err_set(err, HR_E_INVAL, "%s: must not contain a NUL byte", s->key)
+			   : hr_text_set(setting_of(c, s), json_object_get_string(v), err);
 	if (s->type == INT && json_object_is_type(v, json_type_int))
 		return set_int(c, s, json_object_get_int64(v), err);
 	if (s->type == BOOL && json_object_is_type(v, json_type_boolean)) {

@@ -132,11 +132,11 @@ read_own(struct upload *u, const struct hr_request *r)
 	if (strcmp(hr_buf_str(r->path), "/handrail/v1/upload") != 0)
 		return;
 	if (hr_request_query(r, "unpack", &text) && !parse_bool(&text, &unpack))
-		(void)refuse(u, "unpack is neither true nor false");
+		(void)refuse(u, "unpack must be true or false");
 	else if (!unpack && u->recursive)
-		(void)refuse(u, "recursive is for zip files that are unpacked");
+		(void)refuse(u, "recursive requires a zip file and unpack=true");
 	else if (hr_request_query(r, "replace", &text) && !parse_bool(&text, &replace))
-		(void)refuse(u, "replace is neither true nor false");
+		(void)refuse(u, "replace must be true or false");
 	else if (!replace && unpack)
 		(void)refuse(u, "replace=false is for single files: add unpack=false");
 	u->as_is = !unpack;
