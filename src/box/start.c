@@ -181,8 +181,7 @@ static void __attribute__((noreturn)) in_box(const struct first *f)
 	}
 	if (go == 'g') {
 		if (r == 0 && filter < 0)
-			r = hr_err_set(
-			    &e, HR_E_SYS, "the filter of system calls did not reach the box");
+			r = hr_err_set(&e, HR_E_SYS, "the filter of system calls is missing");
 		if (r == 0)
 			(void)become_program(f, filter, &e);
 		/* fails if the launcher has ended, and there is no reader */

@@ -103,8 +103,7 @@ fragment(struct hr_wsframes *f, const struct head *h, const char *p, hr_ws_messa
 	int stop;
 
 	if ((h->op == 0) != (f->op != 0))
-		return hr_err_set(
-		    err, HR_E_PROTO, "the peer's WebSocket frames do not form a message");
+		return hr_err_set(err, HR_E_PROTO, "a WebSocket fragment has no message");
 	/* the common case avoids one copy */
 	if (h->final && f->op == 0)
 		return fn(arg, (enum hr_ws_op)h->op, p, h->len) != 0;

@@ -36,6 +36,5 @@ hr_handle_live_cells(struct hr_worker *w, struct hr_request *r, struct hr_answer
 		hr_plugin_perform(&env, fd, "cells", request, LIMIT_S, ret);
 	if (fd < 0 || ret->status != 200 || ret->note.plugin_failed)
 		hr_answer_later(ret, "the plugin jupyter does not answer");
-	ret->note =
-	    (struct hr_note){0}; /* the metrics do not count a list as a use of the plugin */
+	ret->note = (struct hr_note){0}; /* the metrics do not count lists as uses */
 }

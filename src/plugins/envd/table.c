@@ -101,8 +101,7 @@ inherit(struct envd_table *t, const struct envd_packet *packet, int fds[ENVD_FDS
 		t->last_id = packet->id;
 	if (p != NULL) {
 		if (envd_process_attach(p, fds, &err) != 0)
-			hr_log(HR_LOG_ERROR, "cannot continue a process of the previous server: %s",
-			    err.msg);
+			hr_log(HR_LOG_ERROR, "cannot take over a process: %s", err.msg);
 		envd_process_started(p, packet->pid, packet->pid > 0 ? 0 : EAGAIN);
 		if (packet->pid > 0 && packet->state == ENVD_ENDED)
 			envd_process_reaped(p, (int)packet->status, packet->ended_ms);

@@ -213,8 +213,7 @@ tree_add(struct envd_watcher *w, int fd, const char *name, bool late, unsigned d
 		if (!hr_dir_is_directory(dirfd(d), e))
 			continue;
 		sub = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		/* the directory may be gone, or lie on a network file system that the client did
-		 * not ask for */
+		/* the directory may be gone, or be a network mount that the client excluded */
 		if (sub >= 0 && !w->options.network && fstat(sub, &st) == 0 &&
 		    st.st_dev != w->device && is_network(sub))
 			hr_fd_close(&sub);

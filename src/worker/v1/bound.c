@@ -74,8 +74,7 @@ watch_output(int events, int terminal, pid_t group)
 		if (!out && !err)
 			continue;
 		if (!told)
-			/* write the note before the kill: the result is read when the command ends
-			 */
+			/* precedes the kill: a client reads the result once the command ends */
 			write_note(err);
 		told = true;
 		kill_group(group);

@@ -184,8 +184,7 @@ hr_v1_get_events(struct hr_rex_call *c)
 /* ---- search ---- */
 
 struct wanted {
-	struct hr_v1_command of; /* lists the output of this command alone; a name of "": all */
-	struct hr_v1_command page;
+	struct hr_v1_command of, page; /* lists the output of `of` alone; a name of "": all */
 	bool commands, outputs, down;
 	long long after, limit;
 	int64_t from, before; /* microseconds since 1970 */
