@@ -262,7 +262,7 @@ def refusals():
         done = subprocess.run([os.path.join(BUILD, "handrail"), "up", "-n", h.name, "--network", "egress"],
                               env=dict(h.env, HANDRAIL_STATE_DIR="/nonexistent"), user=54323, group=54323,
                               extra_groups=[], stderr=subprocess.PIPE, universal_newlines=True)
-        equal((done.returncode, "only root can enter the network of a container" in done.stderr), (1, True),
+        equal((done.returncode, "only root can enforce rules of a container's network" in done.stderr), (1, True),
               done.stderr)
 
 

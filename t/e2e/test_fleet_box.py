@@ -153,7 +153,7 @@ def rules(uid):
     with BoxFleet(uid, "--set", "sandbox.network={\"allowOut\": [\"a.test\"]}", "--set",
                   "sandbox.security.network_mode=egress") as f:
         status, answer = f.call("POST", "/start", {"session_id": "a", "network": {}})
-        equal((status, "has rules of its own" in answer["detail"]), (400, True), answer)
+        equal((status, "the operator has set rules" in answer["detail"]), (400, True), answer)
 
 
 @contextlib.contextmanager

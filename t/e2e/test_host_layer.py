@@ -180,7 +180,7 @@ def image(layer, labels=None, change=None):
 def hostile(h):
     """Whatever is wrong with a file, one line reports it, and nothing is made."""
     h.file("kept", "victim")
-    victim, below = h.path("victim"), "below an entry that is no directory"
+    victim, below = h.path("victim"), "below an entry that is not a directory"
     good = [entry("workspace", tarfile.DIRTYPE, mode=0o755), entry("workspace/f", data=b"x")]
     layers = [
         ("leads out", [entry("../f", data=b"x")]), ("leads out", [entry("workspace/../../f", data=b"x")]),

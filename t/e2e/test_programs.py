@@ -151,7 +151,7 @@ WRONG = (
     ("create", '{"id":ID,"ok":{}}', 'back-end play: the program: the answer to "create" has no "id"'),
     ("create", '{"id":ID,"out":"eA=="}', 'has an unexpected event'),
     ("exec", '{"id":ID,"data":"eA=="}', 'has invalid output'),
-    ("exec", '{"id":ID,"ok":{"code":256}}', '"code" of the answer to "exec" is 256'),
+    ("exec", '{"id":ID,"ok":{"code":256}}', '"code" of the answer to "exec" must be from 0 to 255, not 256'),
 )
 
 
