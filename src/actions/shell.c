@@ -219,12 +219,15 @@ hr_shell_exec(const struct hr_shell_place *at, const struct hr_exec_request *req
 	struct hr_buf *const streams[2] = {out, errors};
 	HR_BUF(ask, HR_FRAME_MAX);
 	HR_BUF(frame, 1u << 20);
+	const struct timeval limit = {.tv_sec = STATE_LIMIT_S};
 	HR_CLOSE int fd = hr_shell_connect(at, err);
 	int r;
 
 	*ret_begun = false;
 	if (fd < 0)
 		return -1;
+	if (req->kept.len > 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	hr_frame_put_exec(&ask, req);
 	if (hr_buf_check(&ask, err) < 0 || hr_fd_write_full(fd, ask.p, ask.len, err) < 0)
 		return -1;

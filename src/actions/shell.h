@@ -49,9 +49,9 @@ int hr_shell_press(const struct hr_shell_place *at, const struct hr_press_reques
  * actions do not repeat it. Returns 0, or -1 if the results may repeat it. */
 int hr_shell_returned(const struct hr_shell_place *at, uint64_t offset);
 
-/* Runs a command beside the shell, to its end. out and errors get its two streams; if one has no
- * room the command is ended, and the call returns -1 with HR_E_TOOLARGE. *ret_begun is set, on
- * failure too, if the command may have run. */
+/* Runs a command beside the shell, to its end, or only starts it if it is kept. out and errors get
+ * its two streams; if one has no room the command is ended, and the call returns -1 with
+ * HR_E_TOOLARGE. *ret_begun is set, on failure too, if the command may have run. */
 int hr_shell_exec(const struct hr_shell_place *at, const struct hr_exec_request *req,
     struct hr_buf *out, struct hr_buf *errors, int64_t *ret_code, bool *ret_begun,
     struct hr_err *err);

@@ -56,6 +56,8 @@ enum tag {
 	TAG_WHOLE,
 	TAG_EXACT,
 	TAG_READY_S,
+	TAG_KEPT,
+	TAG_MINDER,
 	TAG_TYPE = 64, /* documented in PROTOCOL from here on: plugins are built elsewhere */
 	TAG_ACTION,
 	TAG_STATUS,
@@ -155,6 +157,8 @@ static const struct hr_frame_field exec_fields[] = {
     FIELD(T, command, TAG_COMMAND),
     FIELD(T, working_dir, TAG_WORKING_DIR),
     FIELD(T, limit_s, TAG_LENGTH),
+    SELDOM(T, kept, TAG_KEPT),
+    SELDOM(T, minder, TAG_MINDER),
 };
 static const struct hr_frame_layout exec_layout = LAYOUT(T, exec_fields);
 #undef T
@@ -413,7 +417,9 @@ hr_frame_get_exec(const void *p, size_t len, struct hr_exec_request *ret, struct
 	if (get(&exec_layout, p, len, ret, err) < 0)
 		return -1;
 	if (memchr(ret->command.p, '\0', ret->command.len) != NULL ||
-	    memchr(ret->working_dir.p, '\0', ret->working_dir.len) != NULL)
+	    memchr(ret->working_dir.p, '\0', ret->working_dir.len) != NULL ||
+	    memchr(ret->kept.p, '\0', ret->kept.len) != NULL ||
+	    memchr(ret->minder.p, '\0', ret->minder.len) != NULL)
 		return hr_err_set(err, HR_E_PROTO, "a command has a null byte");
 	if (ret->limit_s < 1 || ret->limit_s > HR_EXEC_LIMIT_MAX)
 		return hr_err_set(err, HR_E_PROTO, "the limit of a command is not valid");

@@ -133,6 +133,11 @@ struct hr_exec_request {
 	struct hr_span working_dir; /* "": the keeper's; without NUL */
 	int64_t limit_s; /* seconds, 1 to HR_EXEC_LIMIT_MAX; then the command is ended: 124, or 137
 			    if it had to be killed */
+	/* "": none; the directory for the files of a command that outlives its client and its
+	 * keeper. It must exist as KEPT~ with the files out, err and status; the keeper removes
+	 * the ~ and starts the command, or does neither. */
+	struct hr_span kept;
+	struct hr_span minder; /* the whole path of handrail-bound, for `kept` */
 };
 
 /* Bytes of output. Bytes missing between two pieces were too old to be retained. */

@@ -1,37 +1,31 @@
 /* Runs commands beside the shell: processes of the shell's account without a terminal, whose two
  * streams are sent to the client separately. They have the shell's limits and none of its state. A
- * client that leaves ends its command. */
+ * client that leaves ends its command, unless the command is kept: then handrail-bound minds it,
+ * its streams are files, and neither the client nor this process is needed any more. */
 #include "config.h"
 
+#include "session/exec_work.h"
 #include "session/keeper_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "proto/frame.h"
-#include "session/confine.h"
 
 #define EXECS_MAX 64
 #define PIECE_MAX (64u << 10)
-#define ROUNDS 8       /* reads per iteration */
-#define LATE_S 3       /* seconds after its limit by which mind() has ended the command */
-#define LATE 124       /* exit code of a command that its limit has ended */
-#define NO_DIRECTORY 1 /* exit code of a shell's failed cd */
-#define NO_PROGRAM 127
+#define ROUNDS 8 /* reads per iteration */
+#define LATE_S 3 /* seconds after its limit by which mind() has ended the command */
 
 struct exec {
 	TAILQ_ENTRY(exec) link;
@@ -41,6 +35,8 @@ struct exec {
 	pid_t pid; /* leader of a session; 0: it has ended, with exit_code */
 	int exit_code;
 	bool told; /* the result is in `out` */
+	bool kept;
+	int status; /* the status file of a kept command, which the minder locks; -1: none */
 	struct exec_stream {
 		int fd; /* -1: the stream is at its end */
 		struct hr_watch *readable;
@@ -69,8 +65,11 @@ exec_free(struct exec *e)
 	size_t i;
 
 	TAILQ_REMOVE(&e->keeper->execs, e, link);
-	e->keeper->nexecs--;
-	exec_kill(e);
+	if (!e->kept) {
+		e->keeper->nexecs--;
+		exec_kill(e);
+	}
+	hr_fd_close(&e->status);
 	for (i = 0; i < 2; i++) {
 		hr_watch_free(e->streams[i].readable);
 		hr_fd_close(&e->streams[i].fd);
@@ -98,11 +97,17 @@ on_event(void *arg)
 	pump(arg);
 }
 
-/* Ends the command even if it has stopped the process that minds it. */
+/* Ends the command even if it has stopped the process that minds it. The minder of a kept command
+ * that has ended may still mind background processes. */
 static void
 on_late(void *arg)
 {
-	exec_kill(arg);
+	const struct exec *e = arg;
+
+	if (!e->kept || flock(e->status, LOCK_SH | LOCK_NB) != 0)
+		exec_kill(e);
+	else
+		(void)flock(e->status, LOCK_UN);
 }
 
 static void
@@ -243,6 +248,10 @@ exec_ended(struct hr_keeper *k, pid_t pid, int exit_code)
 		if (e->pid != pid)
 			continue;
 		e->pid = 0;
+		if (e->kept) {
+			exec_free(e);
+			return true;
+		}
 		e->exit_code = exit_code;
 		for (i = 0; i < 2; i++) {
 			if (e->streams[i].fd >= 0 && ioctl(e->streams[i].fd, FIONREAD, &n) == 0)
@@ -252,103 +261,6 @@ exec_ended(struct hr_keeper *k, pid_t pid, int exit_code)
 		return true;
 	}
 	return false;
-}
-
-/* ---- the process ---- */
-
-/* Waits for the command as timeout(1) does: at its limit, or when the keeper has ended, its group
- * gets SIGTERM, and SIGKILL a second later. */
-static _Noreturn void
-mind(pid_t command, int64_t limit_s, const sigset_t *awaited)
-{
-	int64_t now = hr_now_ms(), until = now + limit_s * 1000;
-	int sig, status, cause = 0; /* the signal that ends the command; SIGALRM: its limit */
-
-	hr_fd_close_from(0); /* the keeper's connections must end with it */
-	do {
-		const struct timespec left = {
-		    .tv_sec = (until - now) / 1000, .tv_nsec = (until - now) % 1000 * 1000000};
-
-		sig = sigtimedwait(awaited, NULL, &left);
-		if (waitpid(command, &status, WNOHANG) == command)
-			_exit(cause == SIGALRM    ? LATE
-			      : WIFEXITED(status) ? WEXITSTATUS(status)
-						  : 128 + WTERMSIG(status));
-		now = hr_now_ms();
-		if (cause == 0 && (sig == SIGTERM || now >= until)) {
-			cause = now >= until ? SIGALRM : SIGTERM;
-			until = now + 1000;
-			(void)signal(SIGTERM, SIG_IGN);
-			(void)kill(0, SIGTERM);
-			(void)kill(0, SIGCONT);
-		}
-	} while (now < until);
-	(void)kill(0, SIGKILL);
-	_exit(LATE);
-}
-
-static _Noreturn void
-child_run(const struct hr_keeper *k, const struct hr_exec_request *r, const char *dir,
-    const char *const *argv, const int fds[2])
-{
-	const struct hr_shell_user *user = &k->user;
-	sigset_t awaited, none;
-	pid_t command;
-	int null;
-
-	hr_shellproc_reset_signals();
-	(void)sigemptyset(&none);
-	(void)sigemptyset(&awaited);
-	(void)sigaddset(&awaited, SIGCHLD);
-	(void)sigaddset(&awaited, SIGTERM);
-	(void)sigprocmask(SIG_SETMASK, &awaited, NULL);
-	null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (setsid() < 0 || null < 0 || dup2(null, 0) < 0 || dup2(fds[0], 1) < 0 ||
-	    dup2(fds[1], 2) < 0)
-		_exit(NO_PROGRAM);
-	if (user->confine != NULL)
-		hr_confine_enter(user->confine);
-	if (user->change && (setgid(user->gid) < 0 || initgroups(user->name, user->gid) < 0 ||
-				setuid(user->uid) < 0))
-		_exit(NO_PROGRAM);
-	(void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0); /* setuid() would undo the setting */
-	if (user->confine != NULL)
-		hr_confine_limit(user->confine);
-	if (chdir(dir) < 0 && r->working_dir.len > 0) {
-		(void)dprintf(2, "bash: line 0: cd: %s: %s\n", dir, strerror(errno));
-		_exit(NO_DIRECTORY);
-	}
-	command = fork();
-	if (command > 0)
-		mind(command, r->limit_s, &awaited);
-	if (command == 0) {
-		(void)sigprocmask(SIG_SETMASK, &none, NULL);
-		(void)execvpe(argv[0], (char *const *)argv, k->environ.v);
-	}
-	(void)dprintf(2, "%s: %s\n", argv[0], strerror(errno));
-	_exit(NO_PROGRAM);
-}
-
-static pid_t
-start(struct hr_keeper *k, const struct hr_exec_request *r, const int fds[2])
-{
-	HR_FREE char *text = strndup(r->command.p, r->command.len);
-	HR_FREE char *dir = r->working_dir.len > 0 ? strndup(r->working_dir.p, r->working_dir.len)
-						   : strdup(k->config->work_dir);
-	const char *const argv[] = {k->config->bash, "-c", text, NULL};
-	sigset_t all, was;
-	pid_t pid;
-
-	if (text == NULL || dir == NULL)
-		return -1;
-	/* A handler of this process must not run in the child. */
-	(void)sigfillset(&all);
-	(void)sigprocmask(SIG_SETMASK, &all, &was);
-	pid = fork();
-	if (pid == 0)
-		child_run(k, r, dir, argv, fds);
-	(void)sigprocmask(SIG_SETMASK, &was, NULL);
-	return pid;
 }
 
 /* Sends a result with the reason why nothing was run. It fits into the socket's buffer. */
@@ -365,54 +277,150 @@ refuse(int fd, const char *why)
 		(void)send(fd, frame.p, frame.len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* ---- the start ---- */
+
+/* Opens the files of a kept command and locks one of them. Returns 0, or -1 with errno. */
+static int
+open_kept(const char *path, struct exec_work *w)
+{
+	const int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC;
+
+	w->kept = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (w->kept < 0)
+		return -1;
+	w->fds[0] = openat(w->kept, "out", flags);
+	w->fds[1] = openat(w->kept, "err", flags);
+	w->status = openat(w->kept, "status", flags | O_APPEND);
+	return w->fds[0] < 0 || w->fds[1] < 0 || w->status < 0
+		   ? -1
+		   : flock(w->status, LOCK_EX | LOCK_NB);
+}
+
+/* Starts a kept command once its directory has lost the ~, which the client removes otherwise.
+ * Returns 0, or -1 with errno; then no process was started. */
+static int
+start_kept(struct exec *e, struct exec_work *w, const struct hr_exec_request *r)
+{
+	HR_FREE char *path = strndup(r->kept.p, r->kept.len);
+	HR_FREE char *minder = strndup(r->minder.p, r->minder.len);
+	HR_FREE char *fresh = NULL;
+
+	w->minder = minder;
+	if (path == NULL || minder == NULL || asprintf(&fresh, "%s~", path) < 0 ||
+	    open_kept(fresh, w) < 0)
+		return -1;
+	/* not the locked description, which must close when the minder ends */
+	e->status = openat(w->kept, "status", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (e->status < 0 || rename(fresh, path) < 0)
+		return -1;
+	e->pid = exec_fork(w);
+	if (e->pid > 0)
+		return 0;
+	(void)rename(path, fresh);
+	return -1;
+}
+
+/* Starts a command whose streams are sent to the client. Returns 0, or -1 with errno. */
+static int
+start_sent(struct exec *e, struct exec_work *w)
+{
+	struct hr_loop *loop = e->keeper->loop;
+	int out[2] = {-1, -1}, err[2] = {-1, -1}, failed;
+	struct hr_err why = {0};
+
+	e->gone = hr_loop_readable(loop, e->fd, on_gone, e, &why);
+	if (e->gone == NULL) {
+		errno = why.sys != 0 ? why.sys : ENOMEM;
+		return -1;
+	}
+	if (pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0 &&
+	    hr_fd_nonblock(out[0], true, NULL) == 0 && hr_fd_nonblock(err[0], true, NULL) == 0) {
+		w->fds[0] = out[1];
+		w->fds[1] = err[1];
+		e->pid = exec_fork(w);
+	}
+	failed = errno;
+	e->streams[0].fd = out[0];
+	e->streams[1].fd = err[0];
+	w->fds[0] = out[1];
+	w->fds[1] = err[1];
+	errno = failed;
+	return e->pid > 0 ? 0 : -1;
+}
+
 /* Returns 0, or -1 with errno set; then no process was started. */
 static int
 exec_start(struct exec *e, const struct hr_exec_request *r)
 {
 	struct hr_keeper *k = e->keeper;
-	int out[2] = {-1, -1}, err[2] = {-1, -1}, failed;
+	HR_FREE char *text = strndup(r->command.p, r->command.len);
+	HR_FREE char *dir = r->working_dir.len > 0 ? strndup(r->working_dir.p, r->working_dir.len)
+						   : strdup(k->config->work_dir);
+	struct exec_work w = {.keeper = k,
+	    .argv = {k->config->bash, "-c", text, NULL},
+	    .dir = dir,
+	    .given = r->working_dir.len > 0,
+	    .limit_s = r->limit_s,
+	    .fds = {-1, -1},
+	    .kept = -1,
+	    .status = -1};
 	struct hr_err why = {0};
+	int started = -1, failed;
 
-	e->gone = hr_loop_readable(k->loop, e->fd, on_gone, e, &why);
 	e->late = hr_loop_timer(k->loop, on_late, e, &why);
-	if (e->gone == NULL || e->late == NULL ||
-	    hr_watch_arm(e->late, (r->limit_s + LATE_S) * 1000, &why) < 0) {
+	if (text == NULL || dir == NULL || e->late == NULL ||
+	    hr_watch_arm(e->late, (r->limit_s + LATE_S) * 1000, &why) < 0)
 		errno = why.sys != 0 ? why.sys : ENOMEM;
-		return -1;
-	}
-	if (pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0 &&
-	    hr_fd_nonblock(out[0], true, NULL) == 0 && hr_fd_nonblock(err[0], true, NULL) == 0)
-		e->pid = start(k, r, (const int[]){out[1], err[1]});
+	else
+		started = r->kept.len > 0 ? start_kept(e, &w, r) : start_sent(e, &w);
 	failed = errno;
-	e->streams[0].fd = out[0];
-	e->streams[1].fd = err[0];
-	hr_fd_close(&out[1]);
-	hr_fd_close(&err[1]);
+	hr_fd_close(&w.fds[0]);
+	hr_fd_close(&w.fds[1]);
+	hr_fd_close(&w.kept);
+	hr_fd_close(&w.status);
 	errno = failed;
-	return e->pid > 0 ? 0 : -1;
+	return started;
+}
+
+/* Reports to the client that its command runs, and leaves the client. */
+static void
+report_start(struct exec *e)
+{
+	const struct hr_run_result r = {.has_metadata = true, .pid = -1};
+	HR_BUF(frame, 4096);
+
+	hr_frame_put_result(&frame, &r);
+	if (frame.fail == HR_OK)
+		(void)send(e->fd, frame.p, frame.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	hr_fd_close(&e->fd);
 }
 
 void
 exec_add(struct hr_keeper *k, int fd, const struct hr_exec_request *r)
 {
-	struct exec *e = k->nexecs < EXECS_MAX ? calloc(1, sizeof(*e)) : NULL;
+	/* the client limits the number of kept commands */
+	bool room = r->kept.len > 0 || k->nexecs < EXECS_MAX;
+	struct exec *e = room ? calloc(1, sizeof(*e)) : NULL;
 
 	if (e == NULL) {
-		refuse(fd, k->nexecs < EXECS_MAX ? "no memory is left"
-						 : "too many of them run: try again later");
+		refuse(fd, room ? "no memory is left" : "too many of them run: try again later");
 		hr_fd_close(&fd);
 		return;
 	}
 	e->keeper = k;
 	e->fd = fd;
+	e->kept = r->kept.len > 0;
 	hr_buf_init(&e->out, HR_FRAME_MAX);
-	e->streams[0].fd = e->streams[1].fd = -1;
+	e->streams[0].fd = e->streams[1].fd = e->status = -1;
 	TAILQ_INSERT_TAIL(&k->execs, e, link);
-	k->nexecs++;
+	k->nexecs += !e->kept;
 	if (exec_start(e, r) < 0) {
 		refuse(fd, strerror(errno));
 		exec_free(e);
 		return;
 	}
-	pump(e);
+	if (e->kept)
+		report_start(e);
+	else
+		pump(e);
 }

@@ -22,7 +22,7 @@ libkeeper_la_SOURCES = \
 	%D%/confine.c %D%/confine.h \
 	%D%/netlog.c %D%/netlog.h \
 	%D%/environ.c %D%/environ.h \
-	%D%/exec.c \
+	%D%/exec.c %D%/exec_work.c %D%/exec_work.h \
 	%D%/files.c \
 	%D%/follow.c \
 	%D%/keeper.c %D%/keeper.h %D%/keeper_int.h \

@@ -72,6 +72,7 @@ libworker_la_LIBADD = \
 
 pkglibexec_PROGRAMS += handrail-worker handrail-bound
 handrail_bound_SOURCES = %D%/v1/bound.c %D%/v1/bound.h
+handrail_bound_LDADD = libbase.la
 handrail_worker_SOURCES = \
 	%D%/accept.c %D%/request/fcgi.h \
 	%D%/harden.c %D%/harden.h \

@@ -84,19 +84,42 @@ hr_once_enter(struct hr_worker *w, struct hr_span key, struct hr_answer *ret)
 	return false;
 }
 
+static void
+make_key(struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_buf *key)
+{
+	static const struct hr_event none;
+
+	hr_key_make(key, r, &none, &w->body);
+	if (path != NULL)
+		hr_buf_addf(key, ">%s", path);
+}
+
 bool
 hr_once_open(
     struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret)
 {
-	static const struct hr_event none;
 	HR_BUF(key, HR_KEY_MAX);
 
-	hr_key_make(&key, r, &none, &w->body);
-	if (path != NULL)
-		hr_buf_addf(&key, ">%s", path);
+	make_key(w, r, path, &key);
 	if (hr_buf_check(&key, NULL) < 0)
 		return hr_answer_generic(ret);
 	return hr_once_enter(w, hr_span_of_buf(&key), ret);
+}
+
+bool
+hr_once_join(struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_buf *key,
+    struct hr_answer *ret)
+{
+	enum hr_journal_found found;
+
+	make_key(w, r, path, key);
+	if (hr_buf_check(key, NULL) < 0)
+		return hr_answer_generic(ret);
+	if (!once_enter(w, hr_span_of_buf(key), w->journal.required, &found, ret))
+		return false;
+	w->once_again = found == HR_JOURNAL_BEGUN;
+	hr_journal_mark(&w->journal, &w->once);
+	return true;
 }
 
 bool

@@ -24,6 +24,10 @@ bool hr_once_open(
 /* Opens the entry like hr_once_open() and marks it. */
 bool hr_once_begin(
     struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret);
+/* Opens the entry and marks it for a caller that can finish a request that was started, and sees by
+ * w->once_again that it was. `key` gets the request's name; "": none. */
+bool hr_once_join(struct hr_worker *w, const struct hr_request *r, const char *path,
+    struct hr_buf *key, struct hr_answer *ret);
 /* Enters under nginx's name alone, by which nginx tries a request again whose worker died: what the
  * client calls its request does not matter. `join`: the caller can finish a request that was
  * started, and sees by w->once_again that it was; otherwise such a request is refused. */

@@ -3,9 +3,7 @@
 
 import json
 import os
-import pty
 import resource
-import select
 import signal
 import subprocess
 import sys
@@ -14,8 +12,8 @@ from urllib.parse import quote, urlencode
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.supervised import (BUILDDIR, PATIENCE, SRCDIR, Libexec, Server, kill_together, kill_wait, marker,  # noqa: E402
-                            run_tests)
+from lib.supervised import (BUILDDIR, PATIENCE, SRCDIR, Server, gate, kill_keeper, kill_together,  # noqa: E402
+                            kill_wait, marker, run_tests)
 from lib.tap import equal  # noqa: E402
 
 KEY = "a-key-that-nobody-guesses"
@@ -124,16 +122,26 @@ def commands():
         equal((a["exit_code"], a["stdout"], a["stderr"], a["kind"]), (124, "out\n", "err\n", "BashOutput"))
         a = s.execute("head -c 17000000 /dev/zero")
         equal((a.status, "16 MiB" in a.json()["detail"]), (500, True))
-        # what has no room takes that of what has ended; what runs is never ended
+        equal(s.shells(), [])
+
+
+def room():
+    """Commands that have ended make room for others, the first ones first; one that runs is never ended."""
+    with V1() as s:
         ids = []
-        for i in range(10):
+        for i in range(65):
             ids.append(s.begin("echo %d" % i).json()["id"])
             equal(s.finish(ids[-1]), (0, "%d\n" % i, ""))
+        equal([e["command"] for e in s.search(None, kind__eq="BashCommand")], ["echo %d" % i for i in range(1, 65)])
         equal(s.search(ids[0]), [])
-        waiting = [s.begin("sleep 600") for _ in range(8)]
-        equal([a.status for a in waiting], [200] * 8)
+        for _ in range(9):
+            equal(s.execute("truncate -s 60M /proc/self/fd/1").status, 500)
+        equal(s.run("echo last"), (0, "last\n", ""))
+        equal([e["command"][:8] for e in s.search(None, kind__eq="BashCommand")], ["truncate"] * 8 + ["echo las"])
+        waiting = [s.begin("sleep 600") for _ in range(16)]
+        equal([a.status for a in waiting], [200] * 16)
         a = s.begin("echo none")
-        equal((a.status, "named_sessions_max" in a.json()["detail"]), (503, True), a)
+        equal((a.status, "too many commands" in a.json()["detail"], "Retry-After" in a.headers), (503, True, True), a)
         for a in waiting:
             equal(s.ask("POST", "/api/bash/bash_commands/%s/stop" % a.json()["id"]).json(), {"success": True})
         for a in waiting:
@@ -143,24 +151,13 @@ def commands():
             equal(s.ask("POST", "/api/bash/bash_commands/%s/stop" % id).status, 404)
 
 
-def slow_start():
-    """A command waits for its shell, which has come to its first prompt and is not ready."""
-    with Libexec() as lib, V1(lib) as s:
-        os.symlink(os.path.join(BUILDDIR, "handrail-bound"), os.path.join(lib, "handrail-bound"))
-        with open(os.path.join(s.work_dir, ".bashrc"), "w") as f:
-            f.write("set -T; trap 'sleep 0.2' DEBUG\n")
-        equal(s.run("echo done"), (0, "done\n", ""))
-        s.stop()
-
-
 def beside_the_shell():
     """execute_bash_command is a process of its own: no shell is made for it, and none is needed."""
-    with V1(named_sessions_max=1) as s:
+    with V1(named_sessions_max=0) as s:
         def done(command, **more):
             a = s.execute(command, **more)
             equal(a.status, 200, a)
             return tuple(a.json()[x] for x in ("exit_code", "stdout", "stderr"))
-        s.begin("sleep 600")  # takes the only shell that may be
         path = s.work_dir + "/gate"
         os.mkfifo(path)
         os.chmod(path, 0o666)
@@ -171,7 +168,7 @@ def beside_the_shell():
             t.start()
         s.until("all three read it", lambda: len([p for p in process.all_pids()
                                                   if process.command_line(p) == "cat " + path]) == 3)
-        equal(len(s.shells()), 1)
+        equal(s.shells(), [])
         with open(path, "w"):
             for t in threads:
                 equal(t.is_alive(), True)
@@ -191,9 +188,7 @@ def beside_the_shell():
         equal(code, 0)
         s.until("the shell's copy has become the program", lambda: process.command_line(int(out)) == "sleep 600")
         done("kill " + out)
-        code, out, err = done("yes & echo $! >&2; exit 3")
-        equal((code, set(out or "y\n")), (3, set("y\n")), "what prints on")
-        equal(process.wait_gone(int(err), PATIENCE), True, "its reader is gone")
+        equal(s.run("yes & exit 3")[0], 3, "what prints on")
         # neither that it stops its parent holds it up
         code, out, err = done("echo begun; kill -STOP $PPID; sleep 600", timeout=1)
         equal((code, out), (-1, "begun\n"))
@@ -213,20 +208,10 @@ def beside_the_shell():
         # the shell that all share knows nothing of it
         body = json.dumps({"action": {"action": "run", "args": {"command": "echo [$!]; jobs; wait; echo $?"}}})
         equal(s.ask("POST", "/execute_action", body).json()["content"], "[]\n0")
-        # it ends with its keeper, and so does what it has started
-        orphan = threading.Thread(target=s.execute, args=("sleep 600 & echo $$ $! >%s; wait" % path,))
-        os.unlink(path)
-        orphan.start()
-        s.until("both run", lambda: os.path.exists(path) and os.path.getsize(path) > 0)
-        keeper, = [pid for pid in s.keeper() if "--name v1-" not in process.command_line(pid)]
-        os.kill(keeper, signal.SIGKILL)
-        orphan.join(PATIENCE)
-        with open(path) as f:
-            equal([process.wait_gone(int(pid), PATIENCE) for pid in f.read().split()], [True, True])
 
 
 def not_started():
-    """A command that was not run may be sent again, and is told apart from one whose end nobody knows."""
+    """A command that was not run may be sent again, and leaves no event."""
     with V1() as s:
         keeper = s.keeper()[0]
         used = {int(fd) for fd in os.listdir("/proc/%d/fd" % keeper)}
@@ -239,13 +224,14 @@ def not_started():
         equal(os.path.exists(s.work_dir + "/ran"), False)
         resource.prlimit(keeper, resource.RLIMIT_NOFILE, was)
         equal(s.execute("echo x").json()["stdout"], "x\n")
-        answers = []
-        t = threading.Thread(target=lambda: answers.append(s.execute("echo >%s/ran; sleep 600" % s.work_dir)))
-        t.start()
-        s.until("it runs", lambda: os.path.exists(s.work_dir + "/ran"))
-        kill_wait(keeper)
-        t.join(PATIENCE)
-        equal((answers[0].status, "not known" in answers[0].json()["detail"]), (500, True), answers[0])
+        equal([e["command"] for e in s.search(None, kind__eq="BashCommand")], ["echo x"])
+        # a keeper that does not answer in time starts nothing later
+        os.kill(keeper, signal.SIGSTOP)
+        a = s.begin("echo >%s/ran" % s.work_dir)
+        os.kill(keeper, signal.SIGCONT)
+        equal((a.status, "Retry-After" in a.headers), (503, True), a)
+        equal(s.run("echo y"), (0, "y\n", ""))
+        equal(os.path.exists(s.work_dir + "/ran"), False)
 
 
 def output_is_bounded():
@@ -271,34 +257,111 @@ def output_is_bounded():
         equal(s.search(id, sort_order="TIMESTAMP_DESC", limit=1)[0]["stderr"], said)
 
 
-def nobody_looks_on():
-    """What looks on at a command's output ends when its terminal is hung up, though nobody has told it to."""
-    held, end = os.pipe()
-    pid, master = pty.fork()
-    if pid == 0:
-        null = os.open("/dev/null", os.O_RDWR)
-        for fd in (0, 1, 2):
-            os.dup2(null, fd)
-        os.set_inheritable(end, True)
-        os.execv(os.path.join(BUILDDIR, "handrail-bound"), ["handrail-bound", "sh", "-c", "trap '' HUP; exit 3"])
-    os.close(end)
-    equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 3)
-    os.close(master)
-    equal(select.select([held], [], [], PATIENCE)[0], [held], "it has ended")
-    equal(os.read(held, 1), b"")
-    os.close(held)
+def minders(s):
+    return [pid for pid in process.all_pids() if process.command_line(pid).startswith(BUILDDIR + "/handrail-bound ")
+            and os.readlink("/proc/%d/fd/4" % pid).startswith(s.run_dir)]
 
 
-def shells_of_others():
-    """A shell that somebody else gave such a name is no result of ours, and makes no room."""
-    with V1(named_sessions_max=2) as s:
-        equal(s.ask("POST", "/handrail/v1/create", '{"name": "v1-mine"}').status, 201)
-        body = json.dumps({"action": {"action": "run", "args": {"command": "true"}}})
-        equal(s.ask("POST", "/handrail/v1/run?session=v1-mine", body).status, 200)
-        for word in ("one", "two"):
-            equal(s.run("echo " + word), (0, word + "\n", ""))
-            equal(len(s.shells()), 2)
-            equal("v1-mine" in s.shells(), True, s.shells())
+def run_together(s):
+    """Two commands that run, begun by both routes: (paths of their gates, function that gives their results)."""
+    answers, opens = [], []
+    for name in ("start", "execute"):
+        began, wait = marker(s, name)
+        stop, open_gate = gate(s, name + "-gate")
+        command = "echo %s; echo x >>%s/count-%s; %s; %s; echo err >&2; exit 5" % (name, s.work_dir, name, began, stop)
+        if name == "start":
+            id = s.begin(command).json()["id"]
+        else:
+            thread = threading.Thread(target=lambda: answers.append(s.execute(command)))
+            thread.start()
+        wait()
+        opens.append(open_gate)
+
+    def results():
+        for open_gate in opens:
+            open_gate()
+        equal(s.finish(id), (5, "start\n", "err\n"))
+        thread.join(PATIENCE)
+        done = {e["command_id"]: e["exit_code"] for e in s.search(None)}
+        equal((sorted(done.values()), id in done), ([5, 5], True))
+        for name in ("start", "execute"):
+            with open("%s/count-%s" % (s.work_dir, name)) as f:
+                equal(f.read(), "x\n", "nothing is doubled")
+        s.until("nothing is left of them", lambda: minders(s) == [])
+        return answers
+
+    return results
+
+
+def its_keeper_dies():
+    with V1() as s:
+        results = run_together(s)
+        for _ in range(2):
+            kill_keeper(s)
+        a, = results()
+        equal((a.status, [a.json()[x] for x in ("exit_code", "stdout", "stderr")]), (200, [5, "execute\n", "err\n"]), a)
+
+
+def handraild_is_replaced():
+    """An upgrade and a killed handraild end no command, and the next one knows those that have ended."""
+    with V1() as s:
+        equal(s.run("echo before"), (0, "before\n", ""))
+        for n, replace in enumerate((s.upgrade, s.kill_and_start)):
+            began, wait = marker(s, "began%d" % n)
+            stop, open_gate = gate(s, "gate%d" % n)
+            id = s.begin("echo one; %s; %s; echo two" % (began, stop)).json()["id"]
+            wait()
+            replace()
+            open_gate()
+            equal(s.finish(id), (0, "one\ntwo\n", ""))
+            equal(len(s.search(None)), 2 + n)
+        s.stop()
+        s.start()
+        equal(s.search(None), [], "a restart drops them")
+
+
+def workers_die():
+    """The next worker waits for the command that a killed one waited for."""
+    with V1() as s:
+        results = run_together(s)
+        kill_together(s.workers("action"))
+        a, = results()
+        equal((a.status, [a.json()[x] for x in ("exit_code", "stdout", "stderr")]), (200, [5, "execute\n", "err\n"]), a)
+
+
+def its_minder_dies():
+    """A command ends with its minder, and its end stays the same."""
+    with V1() as s:
+        began, wait = marker(s)
+        path = s.work_dir + "/pid"
+        id = s.begin("echo $$ >%s; echo out; %s; sleep 600; :" % (path, began)).json()["id"]
+        wait()
+        for pid in minders(s):
+            kill_wait(pid)
+        equal(s.finish(id), (-1, "out\n", ""))
+        equal([e["timestamp"] for e in s.search(id)], [e["timestamp"] for e in s.search(id)])
+        with open(path) as f:
+            equal(process.wait_gone(int(f.read()), PATIENCE), True)
+
+
+def left_behind():
+    """What a command leaves in the background lives on, and ends with its result or with the server."""
+    with V1() as s:
+        def leave(name):
+            began, wait = marker(s, name)
+            pid = "%s/%s-pid" % (s.work_dir, name)
+            command = "setsid sh -c 'trap \"\" TERM HUP; echo $$ >%s; %s; sleep 600; :' & exit 4" % (pid, began)
+            equal(s.run(command), (4, "", ""))
+            wait()
+            with open(pid) as f:
+                return int(f.read())
+        first = leave("first")
+        equal(process.has_ended(first), False)
+        equal(s.ask("DELETE", "/api/bash/bash_events").json(), {"cleared_count": 2})
+        equal(process.wait_gone(first, PATIENCE), True)
+        second = leave("second")
+        s.stop()
+        equal(process.has_ended(second), True)
 
 
 def once():
@@ -311,7 +374,7 @@ def once():
         wait()
         again = s.begin(command, headers={"X_Request_ID": "one"})
         equal(again.json()["id"], first.json()["id"])
-        equal(len(s.shells()), 1)
+        equal(len(s.search(None, kind__eq="BashCommand")), 1)
         kill_together(s.workers("action") + s.workers("files"))
         stop = "/api/bash/bash_commands/%s/stop" % first.json()["id"]
         s.until("there are workers again", lambda: s.ask("POST", stop).status == 200)
@@ -453,19 +516,7 @@ def events_are_cleared():
         equal(s.ask("DELETE", clear, key="wrong").status, 401)
 
 
-def cannot_be_asked():
-    """A keeper that does not answer is a matter of a moment, and no command that is not there."""
-    with V1() as s:
-        stop = "/api/bash/bash_commands/%s/stop" % s.begin("sleep 600").json()["id"]
-        keeper, = [pid for pid in s.keeper() if "--name v1-" in process.command_line(pid)]
-        os.kill(keeper, signal.SIGSTOP)
-        a = s.ask("POST", stop)
-        os.kill(keeper, signal.SIGCONT)
-        equal((a.status, "cannot be asked" in a.json()["detail"]), (503, True), a)
-        equal(s.ask("POST", stop).json(), {"success": True})
-
-
 if __name__ == "__main__":
-    sys.exit(run_tests([door, commands, slow_start, beside_the_shell, not_started, output_is_bounded, nobody_looks_on,
-                        shells_of_others, once, pages, files, git, git_recorded, events_are_cleared,
-                        cannot_be_asked]))
+    sys.exit(run_tests([door, commands, room, beside_the_shell, not_started, output_is_bounded, its_keeper_dies,
+                        handraild_is_replaced, workers_die, its_minder_dies, left_behind, once, pages, files, git,
+                        git_recorded, events_are_cleared]))

@@ -121,7 +121,7 @@ START_TEST(looking_on)
 	static const int64_t no_limits[] = {0, -1, HR_EXEC_LIMIT_MAX + 1LL, INT64_MAX};
 	struct hr_follow_request follow = {.offset = 1ULL << 40, .stays = true}, f;
 	struct hr_output_piece piece = {.offset = 77, .bytes = {"a\0b", 3}}, o;
-	struct hr_exec_request exec = {{"ls", 2}, {"/", 1}, 300}, x;
+	struct hr_exec_request exec = {{"ls", 2}, {"/", 1}, 300, {"/k", 2}, {"/m", 2}}, x;
 	struct hr_press_request press = {.what = HR_PRESS_TEXT, .text = {"x\n", 2}}, q;
 	struct hr_err err = {0};
 	const char *p;
@@ -141,6 +141,14 @@ START_TEST(looking_on)
 	ck_assert_int_eq(hr_frame_get_exec(p, len, &x, &err), 0);
 	ck_assert(hr_span_equal(x.command, exec.command) && x.limit_s == exec.limit_s);
 	ck_assert(hr_span_equal(x.working_dir, exec.working_dir));
+	ck_assert(hr_span_equal(x.kept, exec.kept) && hr_span_equal(x.minder, exec.minder));
+	hr_buf_reset(&b);
+	exec.kept = (struct hr_span){"/\0k", 3};
+	hr_frame_put_exec(&b, &exec);
+	frame_whole(&b, HR_FRAME_EXEC, &p, &len);
+	ck_assert_int_eq(hr_frame_get_exec(p, len, &x, &err), -1);
+	ck_assert_int_eq(err.code, HR_E_PROTO);
+	exec.kept = (struct hr_span){"", 0};
 	for (i = 0; i < sizeof(no_limits) / sizeof(*no_limits); i++) {
 		hr_buf_reset(&b);
 		exec.limit_s = no_limits[i];

@@ -58,6 +58,7 @@ static const struct part {
     {"e2b.json", SESSION | KILLED | UPGRADED},
     {"viewer-url", UPGRADED},
     {"session", KILLED | UPGRADED},
+    {"v1", KILLED | UPGRADED},
 };
 
 #define PARTS (sizeof(parts) / sizeof(parts[0]))

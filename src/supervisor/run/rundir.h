@@ -13,6 +13,7 @@
  *   DIR/www/      files that nginx serves itself
  *   DIR/undo/     0700: the editor's history (files/history.h); the workers make it
  *   DIR/viewer-url  address of the file viewer, for the shell's account only
+ *   DIR/v1/       0700: commands of V1 (worker/v1/command.h); the workers make it
  *   DIR/journal/  results of actions (proto/journal.h), unless there is a state directory
  *
  * A command in the sandbox runs as another user (if this process is root): it can neither list nor

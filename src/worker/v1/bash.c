@@ -1,14 +1,21 @@
-/* Runs commands of the OpenHands V1 API: each runs in a named shell of its own and can be
- * stopped. */
+/* Runs commands of the OpenHands V1 API: each is a process that the default session's keeper starts
+ * and that outlives it, this worker and an upgrade. */
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -16,12 +23,16 @@
 #include "shell/quote.h"
 #include "shell/split.h"
 #include "worker/live.h"
+#include "worker/once.h"
+#include "worker/request/key.h"
+#include "worker/v1/bound.h"
 #include "worker/v1/command.h"
 
-#define KEPT_MS 60000                    /* minimum time that a result is kept */
-#define WHOLE_MAX ((uint64_t)16 << 20)   /* maximum bytes per stream of execute_bash_command */
-#define TEXT_MAX (HR_JSON_BODY_MAX * 5u) /* maximum bytes of a quoted command */
-#define SOON_S 0.001                     /* seconds; "start" does not wait for the command */
+#define WHOLE_MAX ((uint64_t)16 << 20) /* maximum bytes per stream of execute_bash_command */
+#define COMMANDS_MAX 64
+#define RUNNING_MAX 16
+#define KEPT_MAX ((uint64_t)512 << 20) /* bytes of output of all commands that have ended */
+#define OVERTIME_MS 10000 /* after its limit the keeper ends a command that its minder cannot */
 
 static const struct hr_rex_field bash_fields[] = {
     {"command", HR_REX_STR, true, false, NULL},
@@ -33,42 +44,52 @@ const struct hr_rex_model hr_v1_bash_model = {NULL, NULL, bash_fields, NULL};
 
 /* ---- start ---- */
 
-/* Makes room: ends the shells of commands that ended long ago, or of the one that ended first. */
-static bool
-tidy(struct hr_rex_call *c)
+/* Removes the leftovers of starts that failed. */
+static void
+remove_unstarted(struct hr_rex_call *c, int dir)
 {
-	struct hr_command_state s;
-	HR_CLEAN(hr_answer_done) struct hr_answer inner;
-	HR_CLEAN(hr_v1_walk_done) struct hr_v1_walk w;
-	const char *p, *oldest = NULL;
-	int64_t now = hr_wall_ms(), best = INT64_MAX, ended;
-	bool room = false;
+	HR_CLOSEDIR DIR *d = hr_dir_take(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	struct dirent *e;
+	size_t len;
 
-	hr_answer_init(&inner);
-	hr_v1_walk_init(&w, c);
-	while ((p = hr_v1_walk_next(&w, &s)) != NULL) {
-		ended = s.started + s.elapsed;
-		if (s.end == HR_COMMAND_RUNNING)
-			continue;
-		hr_answer_reset(&inner);
-		if (ended + KEPT_MS < now && hr_live_end(c->w, p, &inner)) {
-			room = true;
-		} else if (ended < best) {
-			best = ended;
-			oldest = p;
-		}
+	while (d != NULL && (e = hr_dir_next(d)) != NULL) {
+		len = strlen(e->d_name);
+		if (len > 0 && e->d_name[len - 1] == '~')
+			(void)hr_v1_remove(c, e->d_name, "");
 	}
-	hr_answer_reset(&inner);
-	return room || (oldest != NULL && hr_live_end(c->w, oldest, &inner));
 }
 
-static void
-end(struct hr_rex_call *c, const struct hr_v1_command *m)
+/* Makes room for a command by removing those that ended first. Returns false if too many run. */
+static bool
+make_room(struct hr_rex_call *c)
 {
-	HR_CLEAN(hr_answer_done) struct hr_answer inner;
+	HR_BUF(list, HR_V1_LIST_MAX);
+	size_t n = hr_v1_list(c, &list), running = 0, i;
+	struct hr_v1_entry *e = (struct hr_v1_entry *)(void *)list.p;
+	uint64_t bytes = 0, sizes[COMMANDS_MAX * 2];
 
-	hr_answer_init(&inner);
-	(void)hr_live_end(c->w, m->name, &inner); /* otherwise tidy() does it */
+	n = n < COMMANDS_MAX * 2 ? n : COMMANDS_MAX * 2;
+	for (i = 0; i < n; i++) {
+		HR_CLEAN(hr_v1_streams_close) struct hr_v1_streams s = {.out = -1, .err = -1};
+
+		running += !e[i].state.over;
+		if (e[i].state.over)
+			hr_v1_streams_open(c, e[i].m.id, &s);
+		bytes += sizes[i] = s.out_size + s.err_size;
+	}
+	while (running < RUNNING_MAX && (n >= COMMANDS_MAX || bytes > KEPT_MAX)) {
+		size_t first = n;
+
+		for (i = 0; i < n; i++)
+			if (e[i].state.over &&
+			    (first == n || e[i].state.ended_us < e[first].state.ended_us))
+				first = i;
+		(void)hr_v1_remove(c, e[first].m.id, "");
+		bytes -= sizes[first];
+		e[first] = e[--n];
+		sizes[first] = sizes[n];
+	}
+	return running < RUNNING_MAX;
 }
 
 static bool
@@ -81,90 +102,63 @@ new_id(struct hr_v1_command *m)
 		return false;
 	}
 	memcpy(m->id + HR_V1_ID - 5, "0000", 4);
-	hr_v1_name(m);
 	return true;
 }
 
-/* Creates a shell and its files. Returns false after sending an error. */
-static bool
-make(struct hr_rex_call *c, struct hr_v1_command *m, const struct hr_buf *request)
+/* Returns the directory of all commands, locked, or -1 with errno. */
+static int
+lock_all(const struct hr_rex_call *c)
 {
-	HR_CLEAN(hr_answer_done) struct hr_answer inner;
-	bool ok;
+	HR_FREE char *path = hr_v1_path(c->w, "", "");
+	int fd;
 
-	hr_answer_init(&inner);
-	if (!new_id(m))
-		return hr_answer_generic(c->ret);
-	ok = hr_live_make(c->w, m->name, &inner);
-	if (!ok && inner.status == 409 && tidy(c)) {
-		hr_answer_reset(&inner);
-		ok = hr_live_make(c->w, m->name, &inner);
-	}
-	if (!ok && inner.status == 409)
-		return hr_answer_later(c->ret,
-		    "too many commands run at the same time: named_sessions_max is reached");
-	if (!ok) {
-		hr_rex_pass(c->ret, &inner);
-		if (c->ret->status == 511)
-			c->ret->status = 500;
-	} else if (hr_v1_make_files(c, m->name, request) < 0) {
-		hr_log(HR_LOG_ERROR, "no files for the output of a command: %s", strerror(errno));
-		end(c, m);
-		return hr_answer_generic(c->ret);
-	}
-	return ok;
+	if (path == NULL || (mkdir(path, 0700) < 0 && errno != EEXIST))
+		return -1;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	while (fd >= 0 && flock(fd, LOCK_EX) < 0)
+		if (errno != EINTR)
+			hr_fd_close(&fd);
+	return fd;
 }
 
-static void
-put_command(const struct hr_rex_call *c, const struct hr_v1_command *m, struct hr_span command,
-    struct hr_span cwd, double timeout_s, struct hr_buf *text)
+/* Makes the files. Returns false after sending an error. */
+static bool
+make(struct hr_rex_call *c, const struct hr_v1_command *m, const struct hr_buf *request, int all)
 {
-	HR_BUF(path, 4096);
-	HR_BUF(plain, HR_JSON_BODY_MAX);
-
-	hr_shell_add_unix(&plain, command.p, command.len);
-	hr_buf_addf(&path, "%s/shell/%s/", c->w->run_dir, m->name);
-	hr_buf_addf(text, HR_V1_LIMIT_HEAD, (long long)timeout_s);
-	if (cwd.p != NULL) {
-		hr_buf_adds(text, "cd -- ");
-		hr_shell_quote(text, cwd.p, cwd.len);
-		hr_buf_adds(text, " && ");
-	}
-	hr_buf_adds(text, "exec ");
-	hr_shell_quote(text, c->w->libexec_dir, strlen(c->w->libexec_dir));
-	hr_buf_adds(text, "/handrail-bound timeout -k 1 $limit bash -c ");
-	hr_shell_quote(text, hr_buf_str(&plain), plain.len);
-	hr_buf_adds(text, ") </dev/null >|");
-	hr_shell_quote(text, path.p, path.len);
-	hr_buf_adds(text, "out 2>|");
-	hr_shell_quote(text, path.p, path.len);
-	hr_buf_adds(text, "err");
-	if (path.fail != HR_OK || plain.fail != HR_OK)
-		text->fail = HR_E_NOMEM;
+	if (all >= 0 && !make_room(c))
+		return hr_answer_later(c->ret, "too many commands run at the same time");
+	if (all >= 0 && hr_v1_make_files(c, m->id, request) == 0)
+		return true;
+	hr_log(HR_LOG_ERROR, "no files for the output of a command: %s", strerror(errno));
+	return hr_answer_generic(c->ret);
 }
 
-/* Returns false after sending an error. */
+/* Asks the keeper to start the command. It is started if and only if its directory has lost the
+ * ~, whatever became of the question. Returns false after sending an error. */
 static bool
-run_in(struct hr_rex_call *c, const struct hr_v1_command *m, struct hr_span text)
+ask_keeper(struct hr_rex_call *c, const struct hr_v1_command *m, struct hr_exec_request *r)
 {
-	const struct hr_shell_place place = hr_v1_place(c, m->name);
-	const struct hr_run_request req = {.command = text,
-	    .blocking = true,
-	    .timeout = SOON_S,
-	    .ready_s = HR_SHELL_READY_S,
-	    .key = hr_span_of(m->id)};
-	struct hr_run_result result;
+	const struct hr_shell_place place = {.run_dir = c->w->run_dir};
+	HR_FREE char *path = hr_v1_path(c->w, m->id, ""), *fresh = hr_v1_path(c->w, m->id, "~");
+	HR_FREE char *refused = hr_v1_path(c->w, "refused~", "");
+	HR_BUF(minder, 4096);
+	HR_BUF(none, 1);
 	struct hr_err err = {0};
-	HR_BUF(frame, HR_FRAME_MAX + HR_FRAME_HEADER + (64u << 10));
-	HR_CLOSE int fd = hr_shell_connect(&place, &err);
+	int64_t code;
+	bool begun;
 
-	if (fd < 0)
-		return hr_live_refuse(c->ret, &err);
-	if (hr_shell_run(fd, false, &req, &frame, &result, &err) < 0)
-		return hr_answer_detail(c->ret, 500,
-		    "the shell was lost over it; it is unknown whether the command was started");
-	return !result.is_error ||
-	       hr_answer_detail(c->ret, 500, "the command was not run: its shell is not ready");
+	hr_buf_addf(&minder, "%s/handrail-bound", c->w->libexec_dir);
+	if (path == NULL || fresh == NULL || refused == NULL || minder.fail != HR_OK)
+		return hr_answer_generic(c->ret);
+	r->kept = hr_span_of(path);
+	r->minder = hr_span_of_buf(&minder);
+	if (hr_shell_exec(&place, r, &none, &none, &code, &begun, &err) == 0)
+		return true;
+	if (rename(fresh, refused) < 0)
+		return errno == ENOENT || hr_answer_detail(c->ret, 500,
+					      "it is not known whether the command was started");
+	(void)hr_v1_remove(c, "refused~", "");
+	return hr_answer_later(c->ret, err.msg);
 }
 
 static bool
@@ -173,31 +167,36 @@ has_null(struct hr_span s)
 	return s.p != NULL && memchr(s.p, '\0', s.len) != NULL;
 }
 
-/* Returns false after sending an error. */
+/* Starts the command, or finds the one that an earlier attempt of the request with the name `key`
+ * has started. Returns false after sending an error. */
 static bool
-begin(struct hr_rex_call *c, struct hr_v1_command *m, struct hr_span command, struct hr_span cwd,
-    double timeout_s)
+begin(struct hr_rex_call *c, struct hr_span key, struct hr_v1_command *m, double timeout_s)
 {
-	HR_BUF(text, TEXT_MAX);
+	struct hr_span command = hr_rex_str(c, "command"), cwd = hr_rex_str(c, "cwd");
+	HR_BUF(plain, HR_JSON_BODY_MAX);
 	HR_BUF(request, HR_ANSWER_MAX);
+	struct hr_exec_request r = {.limit_s = (int64_t)timeout_s};
+	HR_CLOSE int all = -1;
 
 	hr_buf_addf(&request, "{\"timeout\":%.0f", timeout_s);
 	hr_json_put_member(&request, "command", command);
 	hr_json_put_member(&request, "cwd", cwd);
+	hr_json_put_member(&request, "key", key);
 	hr_buf_addc(&request, '}');
-	if (hr_buf_check(&request, NULL) < 0)
+	hr_shell_add_unix(&plain, command.p, command.len);
+	if (hr_buf_check(&request, NULL) < 0 || plain.fail != HR_OK || !new_id(m))
 		return hr_answer_generic(c->ret);
 	if (has_null(command) || has_null(cwd))
 		return hr_answer_detail(c->ret, 422, "embedded null byte");
-	if (!make(c, m, &request))
-		return false;
-	put_command(c, m, command, cwd, timeout_s, &text);
-	if (hr_buf_check(&text, NULL) < 0)
-		hr_answer_generic(c->ret);
-	else if (run_in(c, m, hr_span_of_buf(&text)))
+	r.command = hr_span_of_buf(&plain);
+	r.working_dir = cwd.p != NULL ? cwd : (struct hr_span){"", 0};
+	all = lock_all(c);
+	if (all >= 0)
+		remove_unstarted(
+		    c, all); /* a keeper that is slow can start none of them any more */
+	if (c->w->once_again && hr_v1_find(c, key, m))
 		return true;
-	end(c, m);
-	return false;
+	return make(c, m, &request, all) && ask_keeper(c, m, &r);
 }
 
 static double
@@ -211,19 +210,87 @@ wanted_limit(const struct hr_rex_call *c)
 void
 hr_v1_start(struct hr_rex_call *c)
 {
-	struct hr_span command = hr_rex_str(c, "command"), cwd = hr_rex_str(c, "cwd");
-	double limit = wanted_limit(c);
-	HR_BUF(frame, HR_FRAME_MAX);
-	struct hr_command_state state;
+	struct hr_v1_state state = {0};
 	struct hr_v1_command m;
+	HR_BUF(key, HR_KEY_MAX);
 
-	if (!hr_rex_enter(c))
+	if (!hr_once_join(c->w, c->r, hr_buf_str(c->r->path), &key, c->ret))
 		return;
-	if (begin(c, &m, command, cwd, limit))
-		hr_v1_put_command(&c->ret->body, c, &m,
-		    hr_v1_look(c, m.name, &frame, &state) > 0 ? state.started : hr_wall_ms());
+	if (begin(c, hr_span_of_buf(&key), &m, wanted_limit(c))) {
+		if (hr_v1_look(c, m.id, &state) <= 0)
+			state.started_us = hr_wall_ns() / 1000;
+		hr_v1_put_command(&c->ret->body, c, &m, state.started_us / 1000);
+	}
 	hr_rex_leave(c);
 }
+
+/* ---- execute ---- */
+
+/* Waits for the end of the command, whose minder then closes the file of its state. Returns false
+ * after sending an error. */
+static bool
+wait_end(
+    struct hr_rex_call *c, const struct hr_v1_command *m, double limit_s, struct hr_v1_state *state)
+{
+	HR_FREE char *path = hr_v1_path(c->w, m->id, "/status");
+	struct pollfd p = {.fd = inotify_init1(IN_CLOEXEC), .events = POLLIN};
+	int64_t left = 0, until = hr_now_ms() + (int64_t)limit_s * 1000 + OVERTIME_MS;
+	char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+	bool watched = p.fd >= 0 && path != NULL &&
+		       inotify_add_watch(p.fd, path, IN_CLOSE_WRITE | IN_DELETE_SELF) >= 0;
+	int found;
+
+	while ((found = hr_v1_look(c, m->id, state)) > 0 && !state->over && watched &&
+	       (left = until - hr_now_ms()) > 0)
+		if (poll(&p, 1, left > INT32_MAX ? INT32_MAX : (int)left) > 0)
+			(void)!read(p.fd, events, sizeof(events));
+	hr_fd_close(&p.fd);
+	if (found > 0 && state->over)
+		return true;
+	if (found == 0)
+		return hr_answer_detail(c->ret, 500, "the command was removed while it ran");
+	return hr_answer_detail(
+	    c->ret, 500, "the end of the command cannot be awaited: ask for its events instead");
+}
+
+static void
+put_whole(struct hr_rex_call *c, const struct hr_v1_command *m, const struct hr_v1_state *state)
+{
+	HR_CLEAN(hr_v1_streams_close) struct hr_v1_streams s = {.out = -1, .err = -1};
+	HR_BUF(out, HR_ANSWER_MAX);
+	HR_BUF(errors, HR_ANSWER_MAX);
+
+	hr_v1_streams_open(c, m->id, &s);
+	if (s.out_size > WHOLE_MAX || s.err_size > WHOLE_MAX) {
+		hr_answer_detail(c->ret, 500,
+		    "more than 16 MiB of output are not answered at once: ask for the command's "
+		    "events, or use start_bash_command");
+		return;
+	}
+	hr_v1_put_part(&out, s.out, 0, s.out_size);
+	hr_v1_put_part(&errors, s.err, 0, s.err_size);
+	hr_v1_put_output(&c->ret->body, m, hr_v1_outputs(c, m->id) - 1, &state->code, &out, &errors,
+	    state->ended_us / 1000);
+	if (hr_buf_check(&c->ret->body, NULL) < 0)
+		hr_answer_generic(c->ret);
+}
+
+void
+hr_v1_execute(struct hr_rex_call *c)
+{
+	double limit_s = wanted_limit(c);
+	struct hr_v1_state state = {0};
+	struct hr_v1_command m;
+	HR_BUF(key, HR_KEY_MAX);
+
+	if (!hr_once_join(c->w, c->r, hr_buf_str(c->r->path), &key, c->ret))
+		return;
+	if (begin(c, hr_span_of_buf(&key), &m, limit_s) && wait_end(c, &m, limit_s, &state))
+		put_whole(c, &m, &state);
+	hr_rex_leave(c);
+}
+
+/* ---- programs of the server's own ---- */
 
 /* Runs the command to its end in a process outside the default shell. Returns false after sending
  * an error. */
@@ -252,48 +319,10 @@ run_beside(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, do
 		return hr_live_refuse(c->ret, &err);
 	if (err.code == HR_E_TOOLARGE)
 		return hr_answer_detail(c->ret, 500,
-		    "the command was ended, as more than 16 MiB of output are not answered at "
-		    "once: use start_bash_command");
+		    "git was ended, as more than 16 MiB of its output are not answered");
 	/* the status is one that no client takes for a reason to retry */
-	hr_log(HR_LOG_ERROR, "a command beside the shell: %s", err.msg);
-	return hr_answer_detail(c->ret, 500,
-	    "the shell's keeper was lost over it; it is not known how the command ended");
-}
-
-static void
-execute(struct hr_rex_call *c)
-{
-	HR_BUF(out, WHOLE_MAX);
-	HR_BUF(errors, WHOLE_MAX);
-	HR_BUF(out_text, HR_ANSWER_MAX);
-	HR_BUF(errors_text, HR_ANSWER_MAX);
-	HR_BUF(plain, HR_JSON_BODY_MAX);
-	struct hr_span command = hr_rex_str(c, "command");
-	struct hr_v1_command m;
-	struct hr_err err = {0};
-	int64_t code = -1;
-
-	hr_shell_add_unix(&plain, command.p, command.len);
-	if (plain.fail != HR_OK || !new_id(&m)) {
-		hr_answer_generic(c->ret);
-	} else if (run_beside(c, hr_span_of_buf(&plain), hr_rex_str(c, "cwd"), wanted_limit(c),
-		       &out, &errors, &code)) {
-		hr_utf8_replace(&out_text, hr_buf_str(&out), out.len);
-		hr_utf8_replace(&errors_text, hr_buf_str(&errors), errors.len);
-		hr_v1_put_output(
-		    &c->ret->body, &m, 0, &code, &out_text, &errors_text, hr_wall_ms());
-		if (hr_buf_check(&c->ret->body, &err) < 0)
-			hr_answer_generic(c->ret);
-	}
-}
-
-void
-hr_v1_execute(struct hr_rex_call *c)
-{
-	if (hr_rex_enter(c)) {
-		execute(c);
-		hr_rex_leave(c);
-	}
+	hr_log(HR_LOG_ERROR, "git beside the shell: %s", err.msg);
+	return hr_answer_detail(c->ret, 500, "the shell's keeper was lost over git: try again");
 }
 
 bool
@@ -310,20 +339,16 @@ hr_v1_run(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, dou
 void
 hr_v1_clear(struct hr_rex_call *c)
 {
-	struct hr_command_state s;
-	HR_CLEAN(hr_answer_done) struct hr_answer inner;
-	HR_CLEAN(hr_v1_walk_done) struct hr_v1_walk w;
+	HR_BUF(list, HR_V1_LIST_MAX);
+	size_t n = hr_v1_list(c, &list);
+	const struct hr_v1_entry *e = (const struct hr_v1_entry *)(const void *)list.p;
 	uint64_t cleared = 0, events;
-	const char *p;
 
-	hr_answer_init(&inner);
-	hr_v1_walk_init(&w, c);
-	while ((p = hr_v1_walk_next(&w, &s)) != NULL) {
-		if (s.end == HR_COMMAND_RUNNING)
+	for (; n > 0; n--, e++) {
+		if (!e->state.over)
 			continue;
-		hr_answer_reset(&inner);
-		events = 1 + hr_v1_outputs(c, p); /* the command itself counts as one event */
-		if (hr_live_end(c->w, p, &inner))
+		events = 1 + hr_v1_outputs(c, e->m.id); /* the command itself counts as one event */
+		if (hr_v1_remove(c, e->m.id, ""))
 			cleared += events;
 	}
 	hr_buf_addf(&c->ret->body, "{\"cleared_count\":%" PRIu64 "}", cleared);
@@ -331,36 +356,18 @@ hr_v1_clear(struct hr_rex_call *c)
 
 /* ---- stop ---- */
 
-/* Stops the command: timeout(1) forwards the signal and kills the command a second later. */
 void
 hr_v1_stop(struct hr_rex_call *c, struct hr_span id)
 {
-	struct hr_press_request req = {.what = HR_PRESS_SIGNAL, .signal = SIGTERM, .text = {"", 0}};
-	struct hr_session_state ignored;
-	struct hr_command_state state;
-	struct hr_shell_place place;
-	struct hr_err err = {0};
-	HR_BUF(frame, HR_FRAME_MAX);
+	struct hr_v1_state state;
 	struct hr_v1_command m;
-	int found = 0;
+	int found = hr_v1_parse_id(&m, id) ? hr_v1_look(c, m.id, &state) : 0;
 
-	if (hr_v1_parse_id(&m, id))
-		found = hr_v1_look(c, m.name, &frame, &state);
-	if (found == 0) {
-		hr_answer_detail(c->ret, 404, "Not Found");
-		return;
-	}
-	if (found < 0) {
-		hr_answer_later(c->ret, "the command's shell cannot be asked now");
-		return;
-	}
-	place = hr_v1_place(c, m.name);
-	req.command = state.id;
-	hr_buf_reset(&frame); /* the frame must be empty */
 	/* a command that has ended meanwhile counts as success, too */
-	if (state.end == HR_COMMAND_RUNNING &&
-	    hr_shell_press(&place, &req, &frame, &ignored, &err) < 0)
-		hr_live_refuse(c->ret, &err);
+	if (found == 0)
+		hr_answer_detail(c->ret, 404, "Not Found");
+	else if (found < 0 || (!state.over && hr_v1_stop_file(c, m.id) < 0))
+		hr_answer_later(c->ret, "the command's files cannot be used now");
 	else
 		hr_buf_adds(&c->ret->body, "{\"success\":true}");
 }

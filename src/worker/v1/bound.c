@@ -1,9 +1,13 @@
-/* handrail-bound: executes a command and bounds its output. It becomes the command; a child process
- * watches the files of standard output and error with inotify(7), outside the data path. If a file
- * exceeds the bound, the child kills the command's process group and truncates the file; it does so
- * again if a process has left the group. The child ends with the shell's session: by SIGHUP, or
- * when its terminal hangs up. */
+/* handrail-bound: minds one command of the V1 API, its child, until nothing of the command is left.
+ * It ends the command at its time limit, bounds the files of its output, which it watches with
+ * inotify(7) outside the data path, and records the end in the status file, which it locks until
+ * then. The command is stopped by a file `stop` in the directory, and ended, together with what it
+ * has left in the background, when a file of the directory is removed.
+ *
+ * The processes of the command are recognised as children: this process is their subreaper. */
 #include "config.h"
+
+#include "worker/v1/bound.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,16 +17,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "worker/v1/bound.h"
+#include "base/clock.h"
+#include "base/dir.h"
+#include "base/process/pid.h"
+#include "base/process/spawn.h"
+#include "session/exec_work.h"
 
-/* the status that timeout(1) uses as well: an error of this program, not of the command */
-#define NOT_DONE 125
+#define GRACE_MS 1000 /* time from SIGTERM to SIGKILL */
+#define TIMED_OUT (-1)
+
+struct minder {
+	pid_t command;  /* leader of a session; 0: it has ended */
+	int64_t until;  /* as hr_now_ms() counts: the time limit, then that of SIGKILL */
+	bool pressed;   /* SIGTERM was sent */
+	bool timed_out; /* ... at the time limit */
+	bool told;      /* the note is in stderr */
+	bool kills;     /* all processes are to end */
+	int events, signals;
+};
 
 static const char note[] = HR_BOUND_NOTE;
+
+/* ---- the output ---- */
 
 /* Returns true if the file was longer than `most` and was truncated. */
 static bool
@@ -47,63 +70,234 @@ write_note(bool at_bound)
 		return; /* there is no other channel for an error */
 }
 
-/* Kills the group. A process group's number is not reused while the group exists; a process with
- * that number in another session is unrelated. */
 static void
-kill_group(pid_t group)
+bound_output(struct minder *m)
 {
-	pid_t session = getsid(group);
+	bool out = cut(STDOUT_FILENO, HR_BOUND_BYTES);
+	bool err = cut(STDERR_FILENO, HR_BOUND_BYTES + (m->told ? (off_t)sizeof(note) - 1 : 0));
 
-	if (session < 0 || session == getsid(0))
-		(void)kill(-group, SIGKILL); /* the group may have ended */
+	if (!out && !err)
+		return;
+	if (!m->told)
+		write_note(err);
+	m->told = m->kills = true;
 }
 
-static _Noreturn void
-watch_output(int events, int terminal, pid_t group)
+/* ---- the processes ---- */
+
+/* Sends a signal to the command's group, or to the command before it has one. */
+static void
+signal_command(const struct minder *m, int signo)
+{
+	if (m->command > 0 && kill(-m->command, signo) < 0)
+		(void)kill(m->command, signo);
+}
+
+/* Kills the command's group and all children. The children of these become children of this
+ * process and are killed when their parents are reaped. */
+static void
+kill_all(const struct minder *m)
+{
+	HR_CLOSEDIR DIR *d = opendir("/proc");
+	char text[HR_PID_STAT];
+	pid_t pid, self = getpid();
+
+	signal_command(m, SIGKILL);
+	while ((pid = hr_pid_next(d)) > 0)
+		if (hr_pid_field(hr_pid_stat(pid, text), HR_PID_PARENT) == (unsigned long long)self)
+			(void)kill(pid, SIGKILL);
+}
+
+/* Writes the result, which makes it visible, and releases the lock. */
+static void
+record_end(struct minder *m, int status)
+{
+	char text[64];
+	int n = snprintf(text, sizeof(text), "%d %lld\n",
+	    m->timed_out ? TIMED_OUT : hr_exit_code(status), (long long)hr_wall_ns() / 1000);
+
+	m->command = 0;
+	/* a result that cannot be written is that of a command without a minder */
+	(void)!write(HR_BOUND_STATUS, text, (size_t)n);
+	(void)flock(HR_BOUND_STATUS, LOCK_UN);
+	(void)close(HR_BOUND_STATUS);
+}
+
+/* Returns false when no child is left. */
+static bool
+reap(struct minder *m)
+{
+	bool any = false;
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		any = true;
+		if (pid != m->command)
+			continue;
+		/* the note precedes the result, with which clients read the output */
+		bound_output(m);
+		record_end(m, status);
+	}
+	if (any && m->kills)
+		kill_all(m);
+	return pid == 0 || errno == EINTR;
+}
+
+/* ---- the end ---- */
+
+static void
+press(struct minder *m, bool timed_out)
+{
+	if (m->pressed)
+		return;
+	m->pressed = true;
+	m->timed_out = timed_out;
+	m->until = hr_now_ms() + GRACE_MS;
+	signal_command(m, SIGTERM);
+	signal_command(m, SIGCONT);
+}
+
+static void
+check_time(struct minder *m)
+{
+	if (m->command == 0 || hr_now_ms() < m->until)
+		return;
+	if (m->pressed) {
+		signal_command(m, SIGKILL);
+		m->until = INT64_MAX;
+	} else {
+		press(m, true);
+	}
+}
+
+static void
+read_events(struct minder *m)
 {
 	char buf[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
-	struct pollfd fds[] = {{.fd = events, .events = POLLIN}, {.fd = terminal}};
-	bool told = false, out, err;
+	const struct inotify_event *e;
+	ssize_t n, at;
 
-	(void)signal(SIGHUP, SIG_DFL);
-	(void)setpgid(0, 0);
-	(void)close(STDIN_FILENO);
-	do {
-		out = cut(STDOUT_FILENO, HR_BOUND_BYTES);
-		err = cut(STDERR_FILENO, HR_BOUND_BYTES + (told ? (off_t)sizeof(note) - 1 : 0));
-		if (!out && !err)
-			continue;
-		if (!told)
-			/* precedes the kill: a client reads the result once the command ends */
-			write_note(err);
-		told = true;
-		kill_group(group);
-	} while ((poll(fds, 2, -1) >= 0 || errno == EINTR) && fds[1].revents == 0 &&
-		 (read(events, buf, sizeof(buf)) > 0 || errno == EINTR || errno == EAGAIN));
-	_exit(EXIT_FAILURE);
+	while ((n = read(m->events, buf, sizeof(buf))) > 0) {
+		for (at = 0; at < n; at += (ssize_t)(sizeof(*e) + e->len)) {
+			e = (const struct inotify_event *)(const void *)(buf + at);
+			if ((e->mask & IN_DELETE) != 0)
+				m->kills = true;
+			else if (e->len > 0 && strcmp(e->name, HR_BOUND_STOP) == 0)
+				press(m, false);
+		}
+	}
+	if (m->kills)
+		kill_all(m);
+}
+
+static void
+read_signals(struct minder *m)
+{
+	struct signalfd_siginfo s;
+
+	while (read(m->signals, &s, sizeof(s)) == (ssize_t)sizeof(s)) {
+		if (s.ssi_signo == SIGTERM) {
+			m->kills = true;
+			kill_all(m);
+		}
+	}
+}
+
+static int
+wait_ms(const struct minder *m)
+{
+	int64_t left = m->until - hr_now_ms();
+
+	if (m->command == 0 || m->until == INT64_MAX)
+		return -1;
+	return left < 0 ? 0 : left > 1000000 ? 1000000 : (int)left;
+}
+
+static void
+mind(struct minder *m)
+{
+	struct pollfd fds[] = {
+	    {.fd = m->events, .events = POLLIN}, {.fd = m->signals, .events = POLLIN}};
+
+	while (reap(m)) {
+		(void)poll(fds, 2, wait_ms(m));
+		read_signals(m);
+		read_events(m);
+		bound_output(m);
+		if (m->kills)
+			kill_all(m);
+		check_time(m);
+	}
+}
+
+static bool
+watch(struct minder *m)
+{
+	sigset_t awaited;
+
+	(void)sigemptyset(&awaited);
+	(void)sigaddset(&awaited, SIGCHLD);
+	(void)sigaddset(&awaited, SIGTERM);
+	(void)sigprocmask(SIG_SETMASK, &awaited, NULL);
+	m->signals = signalfd(-1, &awaited, SFD_CLOEXEC | SFD_NONBLOCK);
+	m->events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	return m->signals >= 0 && m->events >= 0 &&
+	       inotify_add_watch(m->events, "/proc/self/fd/1", IN_MODIFY) >= 0 &&
+	       inotify_add_watch(m->events, "/proc/self/fd/2", IN_MODIFY) >= 0 &&
+	       inotify_add_watch(m->events, "/proc/self/fd/3", IN_CREATE | IN_DELETE) >= 0;
+}
+
+/* Handles a stop and a removal that preceded the watch. */
+static void
+check_directory(struct minder *m)
+{
+	struct stat st;
+
+	if (fstatat(HR_BOUND_DIR, HR_BOUND_STOP, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		press(m, false);
+	if (fstat(STDOUT_FILENO, &st) == 0 && st.st_nlink == 0)
+		m->kills = true;
+	(void)close(HR_BOUND_DIR);
+}
+
+/* Ends a command whose output has no bound, since the inotify instances of the account may be used
+ * up. */
+static void
+end_unwatched(struct minder *m)
+{
+	siginfo_t ignored;
+
+	(void)dprintf(STDERR_FILENO,
+	    "handrail: the command was ended: its output cannot be watched: %s\n", strerror(errno));
+	m->kills = true;
+	kill_all(m);
+	while (reap(m))
+		(void)waitid(P_ALL, 0, &ignored, WEXITED | WNOWAIT);
 }
 
 int
 main(int argc, char **argv)
 {
-	pid_t self = getpid(), child = -1;
-	int events, terminal;
+	struct minder m = {.events = -1, .signals = -1};
+	long limit_s = 0;
+	struct stat st;
 
-	if (argc < 2) {
-		(void)fputs("usage: handrail-bound COMMAND [WORD...]\n", stderr);
-		return NOT_DONE;
+	if (argc == 3) {
+		m.command = (pid_t)strtol(argv[1], NULL, 10);
+		limit_s = strtol(argv[2], NULL, 10);
 	}
-	terminal =
-	    open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC); /* the shell may have no terminal */
-	events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (events >= 0 && inotify_add_watch(events, "/proc/self/fd/1", IN_MODIFY) >= 0 &&
-	    inotify_add_watch(events, "/proc/self/fd/2", IN_MODIFY) >= 0)
-		child = fork();
-	if (child == 0)
-		watch_output(events, terminal, self);
-	if (child < 0) /* the user's inotify instances may be used up */
-		(void)fprintf(stderr, "handrail: the output has no bound: %s\n", strerror(errno));
-	(void)execvp(argv[1], argv + 1);
-	(void)fprintf(stderr, "%s: %s\n", argv[1], strerror(errno));
-	return NOT_DONE;
+	if (m.command < 1 || limit_s < 1 || fstat(HR_BOUND_STATUS, &st) < 0) {
+		(void)fputs(
+		    "usage: handrail-bound PID SECONDS, started by handrail-session\n", stderr);
+		return EXIT_FAILURE;
+	}
+	m.until = hr_now_ms() + limit_s * 1000;
+	if (watch(&m)) {
+		check_directory(&m);
+		mind(&m);
+	} else {
+		end_unwatched(&m);
+	}
+	return EXIT_SUCCESS;
 }

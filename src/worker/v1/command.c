@@ -1,42 +1,34 @@
-/* Reads the state of a command of the V1 API, which its keeper knows, and its two output streams.
- * These are files in the shell's directory in the run directory, where only the server can create
- * files: they outlive workers and are removed with the shell. */
+/* Keeps commands of the V1 API in files. RUN/v1/ID has `request`, `out`, `err` and `status`: the
+ * start in microseconds since 1970 and then, once the command has ended, its exit code and the end.
+ * handrail-bound, which minds the command, locks `status` until then: without the lock and without
+ * an end it was killed. A directory whose name ends with ~ is that of a command that was not
+ * started (see struct hr_exec_request). Only the server reaches these directories. */
 #include "config.h"
 
 #include "worker/v1/command.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text/utf8.h"
-#include "proto/channel.h"
-#include "worker/live.h"
 #include "worker/v1/bound.h"
 
 #define REQUEST_MAX (HR_JSON_BODY_MAX + 1024u)
+#define LOST (-1) /* exit code of a command whose minder was killed */
 
 /* ---- ids ---- */
-
-void
-hr_v1_name(struct hr_v1_command *m)
-{
-	size_t i, n = sizeof(HR_V1_SHELLS) - 1;
-
-	memcpy(m->name, HR_V1_SHELLS, n);
-	for (i = 0; n < sizeof(m->name) - 1; i++)
-		if (m->id[i] != '-')
-			m->name[n++] = m->id[i];
-	m->name[n] = '\0';
-}
 
 bool
 hr_v1_parse_id(struct hr_v1_command *m, struct hr_span s)
@@ -51,130 +43,156 @@ hr_v1_parse_id(struct hr_v1_command *m, struct hr_span s)
 		} else if (j < s.len && isxdigit((unsigned char)s.p[j])) {
 			m->id[i] = (char)tolower((unsigned char)s.p[j++]);
 		} else {
+			m->id[0] = '\0';
 			return false;
 		}
 	}
 	m->id[i] = '\0';
-	hr_v1_name(m);
 	return j == s.len && strcmp(m->id + i - 4, "0000") == 0;
 }
 
-struct hr_shell_place
-hr_v1_place(const struct hr_rex_call *c, const char *name)
+/* ---- states ---- */
+
+char *
+hr_v1_path(const struct hr_worker *w, const char *id, const char *rest)
 {
-	return (struct hr_shell_place){.run_dir = c->w->run_dir, .session = name};
+	char *path;
+
+	return asprintf(&path, "%s/v1/%s%s", w->run_dir, id, rest) < 0 ? NULL : path;
+}
+
+static int
+directory(const struct hr_rex_call *c, const char *id)
+{
+	HR_FREE char *path = hr_v1_path(c->w, id, "");
+
+	return path != NULL ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+}
+
+/* Reads the state. Returns the number of fields in the file. */
+static int
+read_status(int fd, struct hr_v1_state *ret)
+{
+	char text[160];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	int fields;
+
+	text[n > 0 ? n : 0] = '\0';
+	fields = sscanf(
+	    text, "%" SCNd64 " %" SCNd64 " %" SCNd64, &ret->started_us, &ret->code, &ret->ended_us);
+	ret->over = fields == 3;
+	return fields;
+}
+
+/* Records the end of a command whose minder was killed, so that all see the same end. */
+static void
+record_loss(int fd, struct hr_v1_state *io)
+{
+	HR_BUF(text, 64);
+
+	hr_buf_addf(&text, "%d %" PRId64 "\n", LOST, hr_wall_ns() / 1000);
+	(void)hr_fd_write_full(fd, hr_buf_str(&text), text.len, NULL);
+	(void)read_status(fd, io);
 }
 
 int
-hr_v1_look(const struct hr_rex_call *c, const char *name, struct hr_buf *frame,
-    struct hr_command_state *ret)
+hr_v1_look(const struct hr_rex_call *c, const char *id, struct hr_v1_state *ret)
 {
-	const struct hr_shell_place place = hr_v1_place(c, name);
-	struct hr_command_state list[HR_COMMANDS_MAX];
-	struct hr_v1_command m;
-	struct hr_err err = {0};
-	size_t n = 0;
+	HR_CLOSE int dir = directory(c, id);
+	HR_CLOSE int fd = -1;
 
-	hr_buf_reset(frame);
-	if (hr_shell_commands(&place, frame, list, &n, &err) < 0)
-		return err.code == HR_E_NOTFOUND ? 0 : -1;
-	if (n == 0)
+	if (dir >= 0)
+		fd = openat(dir, "status", O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -1;
+	if (read_status(fd, ret) < 1)
 		return 0;
-	*ret = list[0];
-	return hr_v1_parse_id(&m, list[0].key) && strcmp(m.name, name) == 0;
-}
-
-void
-hr_v1_walk_init(struct hr_v1_walk *w, struct hr_rex_call *c)
-{
-	HR_CLEAN(hr_answer_done) struct hr_answer inner;
-
-	w->c = c;
-	w->at = 0;
-	hr_buf_init(&w->names, HR_CHANNEL_ANSWER_MAX);
-	hr_buf_init(&w->frame, HR_FRAME_MAX);
-	hr_answer_init(&inner);
-	if (!hr_live_names(c->w, &w->names, &inner))
-		w->names.len = 0;
-}
-
-void
-hr_v1_walk_done(struct hr_v1_walk *w)
-{
-	hr_buf_done(&w->names);
-	hr_buf_done(&w->frame);
-}
-
-const char *
-hr_v1_walk_next(struct hr_v1_walk *w, struct hr_command_state *ret)
-{
-	const char *name;
-
-	while (w->at < w->names.len) {
-		name = w->names.p + w->at;
-		w->at += strlen(name) + 1;
-		if (strncmp(name, HR_V1_SHELLS, sizeof(HR_V1_SHELLS) - 1) == 0 &&
-		    hr_v1_look(w->c, name, &w->frame, ret) > 0)
-			return name;
-	}
-	return NULL;
-}
-
-static long long
-limit_of(const struct hr_command_state *s)
-{
-	long long limit = 0;
-	char head[40];
-
-	(void)snprintf(head, sizeof(head), "%.*s", (int)s->text.len, s->text.p);
-	return sscanf(head, HR_V1_LIMIT_HEAD, &limit) == 1 ? limit : 0;
-}
-
-/* Returns the exit code; timeout(1) exits with 124, or 137 after SIGKILL. */
-int64_t
-hr_v1_exit_code(const struct hr_command_state *s)
-{
-	bool late = s->elapsed >= limit_of(s) * 1000;
-
-	return s->end == HR_COMMAND_SHELL_ENDED                       ? -1
-	       : late && (s->exit_code == 124 || s->exit_code == 137) ? -1
-								      : s->exit_code;
-}
-
-/* ---- the two files ---- */
-
-static int
-directory(const struct hr_rex_call *c, const char *name)
-{
-	char *path;
-	int fd = -1;
-
-	if (asprintf(&path, "%s/shell/%s", c->w->run_dir, name) >= 0) {
-		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		free(path);
-	}
-	return fd;
+	/* the minder writes before it releases the lock */
+	if (!ret->over && flock(fd, LOCK_EX | LOCK_NB) == 0 && read_status(fd, ret) == 1)
+		record_loss(fd, ret);
+	return 1;
 }
 
 static int
-make_file(const struct hr_rex_call *c, int dir, const char *file)
+earlier(const void *a, const void *b)
+{
+	const struct hr_v1_entry *x = a, *y = b;
+
+	if (x->state.started_us != y->state.started_us)
+		return x->state.started_us < y->state.started_us ? -1 : 1;
+	return strcmp(x->m.id, y->m.id);
+}
+
+size_t
+hr_v1_list(const struct hr_rex_call *c, struct hr_buf *list)
+{
+	HR_CLOSEDIR DIR *d = hr_dir_take(directory(c, ""));
+	struct hr_v1_entry one;
+	struct dirent *e;
+	size_t n;
+
+	while (d != NULL && (e = hr_dir_next(d)) != NULL)
+		if (hr_v1_parse_id(&one.m, hr_span_of(e->d_name)) &&
+		    hr_v1_look(c, one.m.id, &one.state) > 0)
+			hr_buf_add(list, &one, sizeof(one));
+	n = list->fail == HR_OK ? list->len / sizeof(one) : 0;
+	if (n > 0)
+		qsort(list->p, n, sizeof(one), earlier);
+	return n;
+}
+
+bool
+hr_v1_remove(const struct hr_rex_call *c, const char *id, const char *rest)
+{
+	HR_FREE char *path = hr_v1_path(c->w, id, rest);
+
+	return path != NULL && hr_path_remove(path, NULL) == 0;
+}
+
+/* ---- the files ---- */
+
+static int
+make_file(const struct hr_rex_call *c, int dir, const char *file, const struct hr_buf *text)
 {
 	HR_CLOSE int fd =
 	    openat(dir, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-	return fd < 0 || (geteuid() == 0 && fchown(fd, c->w->shell_uid, (gid_t)-1) < 0) ? -1 : 0;
+	if (fd < 0)
+		return -1;
+	if (text != NULL)
+		return hr_fd_write_full(fd, hr_buf_str(text), text->len, NULL);
+	/* the command may open its output again, as /dev/stdout */
+	return geteuid() == 0 ? fchown(fd, c->w->shell_uid, (gid_t)-1) : 0;
 }
 
 int
-hr_v1_make_files(const struct hr_rex_call *c, const char *name, const struct hr_buf *request)
+hr_v1_make_files(const struct hr_rex_call *c, const char *id, const struct hr_buf *request)
 {
-	HR_CLOSE int dir = directory(c, name);
-	HR_CLOSE int fd =
-	    dir < 0 || make_file(c, dir, "out") < 0 || make_file(c, dir, "err") < 0
-		? -1
-		: openat(dir, "request", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	HR_FREE char *path = hr_v1_path(c->w, id, "~");
+	HR_CLOSE int dir = -1;
+	HR_BUF(start, 64);
 
-	return fd < 0 ? -1 : hr_fd_write_full(fd, request->p, request->len, NULL);
+	hr_buf_addf(&start, "%" PRId64 " ", hr_wall_ns() / 1000);
+	if (path == NULL || mkdir(path, 0700) < 0)
+		return -1;
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return dir < 0 || make_file(c, dir, "out", NULL) < 0 ||
+		       make_file(c, dir, "err", NULL) < 0 ||
+		       make_file(c, dir, "request", request) < 0 ||
+		       make_file(c, dir, "status", &start) < 0
+		   ? -1
+		   : 0;
+}
+
+int
+hr_v1_stop_file(const struct hr_rex_call *c, const char *id)
+{
+	HR_CLOSE int dir = directory(c, id);
+	HR_CLOSE int fd = -1;
+
+	if (dir >= 0)
+		fd = openat(dir, HR_BOUND_STOP, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? -1 : 0;
 }
 
 static int
@@ -194,9 +212,9 @@ open_file(int dir, const char *file, uint64_t most, uint64_t *ret_size)
 }
 
 void
-hr_v1_streams_open(const struct hr_rex_call *c, const char *name, struct hr_v1_streams *s)
+hr_v1_streams_open(const struct hr_rex_call *c, const char *id, struct hr_v1_streams *s)
 {
-	HR_CLOSE int dir = directory(c, name);
+	HR_CLOSE int dir = directory(c, id);
 
 	s->out = open_file(dir, "out", HR_BOUND_BYTES, &s->out_size);
 	s->err = open_file(dir, "err", HR_BOUND_BYTES + sizeof(HR_BOUND_NOTE) - 1, &s->err_size);
@@ -296,9 +314,9 @@ hr_v1_put_output(struct hr_buf *b, const struct hr_v1_command *m, uint64_t order
 /* Returns the object, owned by the caller, or NULL. Programs of the shell's account may have
  * replaced the file. */
 static struct json_object *
-read_request(const struct hr_rex_call *c, const char *name)
+read_request(const struct hr_rex_call *c, const char *id)
 {
-	HR_CLOSE int dir = directory(c, name);
+	HR_CLOSE int dir = directory(c, id);
 	uint64_t size;
 	HR_CLOSE int fd = open_file(dir, "request", REQUEST_MAX, &size);
 	HR_BUF(text, REQUEST_MAX);
@@ -309,11 +327,29 @@ read_request(const struct hr_rex_call *c, const char *name)
 	return o;
 }
 
+bool
+hr_v1_find(const struct hr_rex_call *c, struct hr_span key, struct hr_v1_command *ret)
+{
+	HR_BUF(list, HR_V1_LIST_MAX);
+	size_t n = hr_v1_list(c, &list);
+	const struct hr_v1_entry *e = (const struct hr_v1_entry *)(const void *)list.p;
+	bool found = false;
+
+	for (; n > 0 && !found; n--, e++) {
+		HR_PUT struct json_object *o = read_request(c, e->m.id);
+
+		found = key.len > 0 && hr_span_equal(hr_json_span_or(o, "key", ""), key);
+		if (found)
+			*ret = e->m;
+	}
+	return found;
+}
+
 void
 hr_v1_put_command(
     struct hr_buf *b, const struct hr_rex_call *c, const struct hr_v1_command *m, int64_t ms)
 {
-	HR_PUT struct json_object *o = read_request(c, m->name);
+	HR_PUT struct json_object *o = read_request(c, m->id);
 	struct json_object *cwd = hr_json_at(o, "cwd");
 	struct hr_span none = {NULL, 0};
 

@@ -1,54 +1,57 @@
-/* hr_v1_command: looks up a command of the V1 API, run as the only command of its own shell; its
- * state and output. bash.c and events.c use it. */
+/* hr_v1_command: a command of the V1 API: its state and output, which are files. bash.c and
+ * events.c use it. */
 #ifndef HR_WORKER_V1_COMMAND_H
 #define HR_WORKER_V1_COMMAND_H
 
-#include "proto/channel.h"
 #include "worker/v1/v1.h"
 
-#define HR_V1_SHELLS "v1-"              /* prefix of all V1 shell names */
-#define HR_V1_DIGITS 28                 /* digits of the id in the name; the last four are 0 */
-#define HR_V1_LIMIT_HEAD "(limit=%lld;" /* prefix of a command's text */
+#define HR_V1_LIST_MAX (1u << 20) /* bytes of a list of commands */
 
 struct hr_v1_command {
-	char id[HR_V1_ID];
-	char name[sizeof(HR_V1_SHELLS) + HR_V1_DIGITS];
+	char id[HR_V1_ID]; /* the last four digits are 0: they number its events */
 };
 
-/* Makes the shell's name from the id. */
-void hr_v1_name(struct hr_v1_command *m);
-/* Parses an id with or without dashes. Returns false if the id is not valid here. */
+struct hr_v1_state {
+	int64_t started_us, ended_us; /* since 1970 */
+	int64_t code;
+	bool over; /* `code` and `ended_us` are set */
+};
+
+struct hr_v1_entry {
+	struct hr_v1_command m;
+	struct hr_v1_state state;
+};
+
+/* Parses an id with or without dashes. Returns false if the id is not valid here; m->id is then ""
+ * unless it is another UUID. */
 bool hr_v1_parse_id(struct hr_v1_command *m, struct hr_span s);
-struct hr_shell_place hr_v1_place(const struct hr_rex_call *c, const char *name);
-/* Looks up the only command of that shell. Returns 1, 0 if there is none or the shell is not a V1
- * shell (clients of other APIs may choose such names and type into V1 shells), or -1 if the keeper
- * does not answer. */
-int hr_v1_look(const struct hr_rex_call *c, const char *name, struct hr_buf *frame,
-    struct hr_command_state *ret);
-/* Iterates over all V1 commands. hr_v1_walk_next() returns a name that stays valid until done, with
- * *ret, whose spans stay valid until the next call; NULL at the end. */
-struct hr_v1_walk {
-	struct hr_rex_call *c;
-	struct hr_buf names, frame;
-	size_t at;
-};
+/* Returns the path of a command's directory, "" for that of all, followed by `rest`; the caller
+ * frees it. Returns NULL without memory. */
+char *hr_v1_path(const struct hr_worker *w, const char *id, const char *rest);
+/* Looks up a command. Returns 1, 0 if there is none, or -1 if its files cannot be read. */
+int hr_v1_look(const struct hr_rex_call *c, const char *id, struct hr_v1_state *ret);
+/* Appends a struct hr_v1_entry for each command in the order of their starts. Returns their
+ * number. */
+size_t hr_v1_list(const struct hr_rex_call *c, struct hr_buf *list);
+/* Finds the command that the request with this name has started. */
+bool hr_v1_find(const struct hr_rex_call *c, struct hr_span key, struct hr_v1_command *ret);
+/* Removes a command, which ends all that is left of it. `rest` is "", or "~" for one that was not
+ * started. Returns false if files are left. */
+bool hr_v1_remove(const struct hr_rex_call *c, const char *id, const char *rest);
+/* Stops a running command. Returns 0, or -1 with errno. */
+int hr_v1_stop_file(const struct hr_rex_call *c, const char *id);
 
-void hr_v1_walk_init(struct hr_v1_walk *w, struct hr_rex_call *c);
-void hr_v1_walk_done(struct hr_v1_walk *w);
-const char *hr_v1_walk_next(struct hr_v1_walk *w, struct hr_command_state *ret);
-int64_t hr_v1_exit_code(const struct hr_command_state *s);
-
-/* ---- output streams: files in the shell's directory ---- */
+/* ---- output streams ---- */
 
 struct hr_v1_streams {
 	int out, err;
 	uint64_t out_size, err_size;
 };
 
-/* Makes the files of a command; `request` is the JSON object that hr_v1_put_command() shows.
- * Returns 0, or -1 with errno set. */
-int hr_v1_make_files(const struct hr_rex_call *c, const char *name, const struct hr_buf *request);
-void hr_v1_streams_open(const struct hr_rex_call *c, const char *name, struct hr_v1_streams *s);
+/* Makes the files of a command that is not started yet; `request` is the JSON object that
+ * hr_v1_put_command() shows. Returns 0, or -1 with errno set. */
+int hr_v1_make_files(const struct hr_rex_call *c, const char *id, const struct hr_buf *request);
+void hr_v1_streams_open(const struct hr_rex_call *c, const char *id, struct hr_v1_streams *s);
 void hr_v1_streams_close(struct hr_v1_streams *s);
 /* Appends the output between two boundaries, moved to the next character boundaries. */
 void hr_v1_put_part(struct hr_buf *text, int fd, uint64_t from, uint64_t to);
@@ -62,7 +65,7 @@ struct hr_v1_event {
 };
 
 /* Returns the number of output events of an ended command. */
-uint64_t hr_v1_outputs(const struct hr_rex_call *c, const char *name);
+uint64_t hr_v1_outputs(const struct hr_rex_call *c, const char *id);
 void hr_v1_put_time(struct hr_buf *b, int64_t ms);
 /* Appends the id of an output event, which is always the same for the same event. */
 void hr_v1_put_id(struct hr_buf *b, const struct hr_v1_command *m, uint64_t order);

@@ -7,6 +7,7 @@
 
 #include <json-c/json.h>
 
+#include "base/clock.h"
 #include "worker/v1/command.h"
 
 #define PIECE ((uint64_t)1 << 20) /* maximum bytes of output per event */
@@ -22,11 +23,11 @@ pieces(uint64_t size)
 }
 
 uint64_t
-hr_v1_outputs(const struct hr_rex_call *c, const char *name)
+hr_v1_outputs(const struct hr_rex_call *c, const char *id)
 {
 	HR_CLEAN(hr_v1_streams_close) struct hr_v1_streams s = {.out = -1, .err = -1};
 
-	hr_v1_streams_open(c, name, &s);
+	hr_v1_streams_open(c, id, &s);
 	return pieces(s.out_size) + pieces(s.err_size) + 1;
 }
 
@@ -39,17 +40,16 @@ struct listed {
 	bool over;
 };
 
-static bool
-list_command(const struct hr_rex_call *c, const struct hr_command_state *state, struct listed *ret)
+static void
+list_command(const struct hr_rex_call *c, const struct hr_v1_command *m,
+    const struct hr_v1_state *state, struct listed *ret)
 {
-	if (!hr_v1_parse_id(&ret->m, state->key))
-		return false;
-	ret->started = state->started;
-	ret->last = state->started + state->elapsed;
-	ret->code = hr_v1_exit_code(state);
-	ret->over = state->end != HR_COMMAND_RUNNING;
-	hr_v1_streams_open(c, ret->m.name, &ret->s);
-	return true;
+	ret->m = *m;
+	ret->started = state->started_us / 1000;
+	ret->last = state->over ? state->ended_us / 1000 : hr_wall_ms();
+	ret->code = state->code;
+	ret->over = state->over;
+	hr_v1_streams_open(c, m->id, &ret->s);
 }
 
 static int64_t
@@ -113,20 +113,20 @@ parse_event(struct hr_span s, struct hr_v1_command *m, int64_t *ret_order)
 	       hr_v1_parse_id(m, (struct hr_span){id, s.len});
 }
 
-/* Appends the event with that id. Returns 1, 0 if there is none, or -1 if the keeper does not
- * answer. */
+/* Appends the event with that id. Returns 1, 0 if there is none, or -1 if its files
+ * cannot be read. */
 static int
 put_found(struct hr_rex_call *c, struct hr_span id)
 {
 	struct listed l = {.s = {.out = -1, .err = -1}};
-	struct hr_command_state state;
-	HR_BUF(frame, HR_FRAME_MAX);
+	struct hr_v1_state state;
 	struct hr_v1_command m;
 	int64_t order;
-	int found = parse_event(id, &m, &order) ? hr_v1_look(c, m.name, &frame, &state) : 0;
+	int found = parse_event(id, &m, &order) ? hr_v1_look(c, m.id, &state) : 0;
 
-	if (found <= 0 || !list_command(c, &state, &l))
-		return found < 0 ? -1 : 0;
+	if (found <= 0)
+		return found;
+	list_command(c, &m, &state, &l);
 	found = order < outputs_of(&l);
 	if (found)
 		(void)put_event(c, &l, order);
@@ -137,7 +137,7 @@ put_found(struct hr_rex_call *c, struct hr_span id)
 static void
 refuse_later(struct hr_rex_call *c)
 {
-	hr_answer_later(c->ret, "the command's shell cannot be asked now");
+	hr_answer_later(c->ret, "the command's files cannot be read now");
 }
 
 void
@@ -184,7 +184,7 @@ hr_v1_get_events(struct hr_rex_call *c)
 /* ---- search ---- */
 
 struct wanted {
-	struct hr_v1_command of, page; /* lists the output of `of` alone; a name of "": all */
+	struct hr_v1_command of, page; /* `of`: only its output; ids "": none */
 	bool commands, outputs, down;
 	long long after, limit;
 	int64_t from, before; /* microseconds since 1970 */
@@ -223,20 +223,19 @@ add_event(struct found *f, const struct wanted *w, size_t at, int64_t ms, int64_
 
 static void
 add_command(struct hr_rex_call *c, struct found *f, const struct wanted *w,
-    const struct hr_command_state *state)
+    const struct hr_v1_command *m, const struct hr_v1_state *state)
 {
 	struct listed l;
 	size_t at = f->commands.len / sizeof(l);
 	int64_t order, n;
 
-	if (!list_command(c, state, &l))
-		return;
+	list_command(c, m, state, &l);
 	hr_buf_add(&f->commands, &l, sizeof(l));
 	if (f->commands.fail != HR_OK) {
 		hr_v1_streams_close(&l.s);
 		return;
 	}
-	if (w->commands && w->of.name[0] == '\0')
+	if (w->commands && w->of.id[0] == '\0')
 		add_event(f, w, at, l.started, -1);
 	n = w->outputs ? outputs_of(&l) : 0;
 	for (order = w->after + 1; order < n; order++)
@@ -272,8 +271,8 @@ put_page(struct hr_rex_call *c, const struct found *f, const struct wanted *w)
 
 	if (n > 0)
 		qsort(e, n, sizeof(*e), w->down ? compare_down : compare);
-	while (w->page.name[0] != '\0' && i < n &&
-	       (e[i].order != w->page_order || strcmp(l[e[i].at].m.name, w->page.name) != 0))
+	while (w->page.id[0] != '\0' && i < n &&
+	       (e[i].order != w->page_order || strcmp(l[e[i].at].m.id, w->page.id) != 0))
 		i++;
 	hr_buf_adds(b, "{\"items\":[");
 	for (first = i; i < n && i - first < (size_t)w->limit && bytes < ROOM; i++) {
@@ -316,12 +315,12 @@ read_ids(struct hr_rex_call *c, struct wanted *w, bool *ret_unknown)
 
 	/* handrail's ids end with four zeros; another UUID is that of no command */
 	*ret_unknown = known && !hr_v1_parse_id(&w->of, hr_span_of_buf(&of));
-	if (*ret_unknown && (w->of.name[0] == '\0' || (of.len != 32 && of.len != HR_V1_ID - 1)))
+	if (*ret_unknown && (w->of.id[0] == '\0' || (of.len != 32 && of.len != HR_V1_ID - 1)))
 		return hr_answer_detail(c->ret, 422, "command_id__eq must be a UUID");
 	if (!hr_request_query(c->r, "page_id", &page) || page.len == 0)
 		return true;
 	if (*ret_unknown || !parse_event(hr_span_of_buf(&page), &w->page, &w->page_order) ||
-	    (known && (w->page_order < 0 || strcmp(w->page.name, w->of.name) != 0)))
+	    (known && (w->page_order < 0 || strcmp(w->page.id, w->of.id) != 0)))
 		return hr_answer_detail(
 		    c->ret, 422, "page_id is no next_page_id of that command's");
 	return true;
@@ -352,23 +351,24 @@ hr_v1_search(struct hr_rex_call *c)
 {
 	struct wanted w = {.after = -1, .limit = 100, .from = INT64_MIN, .before = INT64_MAX};
 	HR_CLEAN(found_done) struct found f = {.commands.cap = LIST_MAX, .events.cap = LIST_MAX};
-	HR_CLEAN(hr_v1_walk_done) struct hr_v1_walk walk = {0};
-	struct hr_command_state state;
-	HR_BUF(frame, HR_FRAME_MAX);
+	HR_BUF(list, LIST_MAX);
+	const struct hr_v1_entry *e;
+	struct hr_v1_state state;
 	bool unknown;
 	int found = 0;
+	size_t n;
 
 	if (!read_query(c, &w, &unknown))
 		return;
-	if (w.of.name[0] == '\0') {
-		hr_v1_walk_init(&walk, c);
-		while (hr_v1_walk_next(&walk, &state) != NULL)
-			add_command(c, &f, &w, &state);
+	if (w.of.id[0] == '\0') {
+		n = hr_v1_list(c, &list);
+		for (e = (const struct hr_v1_entry *)(const void *)list.p; n > 0; n--, e++)
+			add_command(c, &f, &w, &e->m, &e->state);
 	} else if (!unknown) {
-		found = hr_v1_look(c, w.of.name, &frame, &state);
+		found = hr_v1_look(c, w.of.id, &state);
 	}
 	if (found > 0)
-		add_command(c, &f, &w, &state);
+		add_command(c, &f, &w, &w.of, &state);
 	if (found < 0)
 		refuse_later(c);
 	else

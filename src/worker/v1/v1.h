@@ -1,6 +1,6 @@
 /* hr_v1: serves the API of an OpenHands V1 agent server for its workspace clients, with the same
- * shells and files (doc/agents.md, "OpenHands V1"). Each command has its own shell, kept for its
- * result; the server stores nothing else between requests. */
+ * files (doc/agents.md, "OpenHands V1"). Each command is a process of its own, whose result is kept
+ * in files; the server stores nothing else between requests. */
 #ifndef HR_WORKER_V1_V1_H
 #define HR_WORKER_V1_V1_H
 
@@ -18,8 +18,8 @@ void hr_v1_clear(struct hr_rex_call *c);
 /* Stops the command with the id from the path. */
 void hr_v1_stop(struct hr_rex_call *c, struct hr_span id);
 
-/* Runs the command to its end in a temporary shell. `out` gets its stdout, which is an error if it
- * does not fit. Returns false after sending an error. */
+/* Runs the command to its end in a process of its own. `out` gets its stdout, which is an error if
+ * it does not fit. Returns false after sending an error. */
 bool hr_v1_run(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, double timeout_s,
     struct hr_buf *out, int64_t *ret_code);
 
