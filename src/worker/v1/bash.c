@@ -70,12 +70,8 @@ make_room(struct hr_rex_call *c)
 
 	n = n < COMMANDS_MAX * 2 ? n : COMMANDS_MAX * 2;
 	for (i = 0; i < n; i++) {
-		HR_CLEAN(hr_v1_streams_close) struct hr_v1_streams s = {.out = -1, .err = -1};
-
 		running += !e[i].state.over;
-		if (e[i].state.over)
-			hr_v1_streams_open(c, e[i].m.id, &s);
-		bytes += sizes[i] = s.out_size + s.err_size;
+		bytes += sizes[i] = e[i].state.over ? hr_v1_bytes(c, e[i].m.id) : 0;
 	}
 	while (running < RUNNING_MAX && (n >= COMMANDS_MAX || bytes > KEPT_MAX)) {
 		size_t first = n;
@@ -226,6 +222,18 @@ hr_v1_start(struct hr_rex_call *c)
 
 /* ---- execute ---- */
 
+/* Returns the worker's descriptor of inotify(7), or -1. The kernel takes some 20 ms to close one.
+ */
+static int
+watcher(void)
+{
+	static int fd = -1;
+
+	if (fd < 0)
+		fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	return fd;
+}
+
 /* Waits for the end of the command, whose minder then closes the file of its state. Returns false
  * after sending an error. */
 static bool
@@ -233,18 +241,20 @@ wait_end(
     struct hr_rex_call *c, const struct hr_v1_command *m, double limit_s, struct hr_v1_state *state)
 {
 	HR_FREE char *path = hr_v1_path(c->w, m->id, "/status");
-	struct pollfd p = {.fd = inotify_init1(IN_CLOEXEC), .events = POLLIN};
+	struct pollfd p = {.fd = watcher(), .events = POLLIN};
 	int64_t left = 0, until = hr_now_ms() + (int64_t)limit_s * 1000 + OVERTIME_MS;
 	char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
-	bool watched = p.fd >= 0 && path != NULL &&
-		       inotify_add_watch(p.fd, path, IN_CLOSE_WRITE | IN_DELETE_SELF) >= 0;
+	int watch =
+	    path != NULL ? inotify_add_watch(p.fd, path, IN_CLOSE_WRITE | IN_DELETE_SELF) : -1;
 	int found;
 
-	while ((found = hr_v1_look(c, m->id, state)) > 0 && !state->over && watched &&
+	while ((found = hr_v1_look(c, m->id, state)) > 0 && !state->over && watch >= 0 &&
 	       (left = until - hr_now_ms()) > 0)
 		if (poll(&p, 1, left > INT32_MAX ? INT32_MAX : (int)left) > 0)
-			(void)!read(p.fd, events, sizeof(events));
-	hr_fd_close(&p.fd);
+			while (read(p.fd, events, sizeof(events)) > 0)
+				;
+	if (watch >= 0)
+		(void)inotify_rm_watch(p.fd, watch);
 	if (found > 0 && state->over)
 		return true;
 	if (found == 0)

@@ -86,31 +86,49 @@ read_status(int fd, struct hr_v1_state *ret)
 
 /* Records the end of a command whose minder was killed, so that all see the same end. */
 static void
-record_loss(int fd, struct hr_v1_state *io)
+record_loss(const char *path, struct hr_v1_state *io)
 {
+	HR_CLOSE int fd = open(path, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
 	HR_BUF(text, 64);
 
 	hr_buf_addf(&text, "%d %" PRId64 "\n", LOST, hr_wall_ns() / 1000);
-	(void)hr_fd_write_full(fd, hr_buf_str(&text), text.len, NULL);
-	(void)read_status(fd, io);
+	if (fd >= 0 && hr_fd_write_full(fd, hr_buf_str(&text), text.len, NULL) == 0)
+		(void)read_status(fd, io);
 }
 
 int
 hr_v1_look(const struct hr_rex_call *c, const char *id, struct hr_v1_state *ret)
 {
-	HR_CLOSE int dir = directory(c, id);
-	HR_CLOSE int fd = -1;
+	HR_FREE char *path = hr_v1_path(c->w, id, "/status");
+	/* not for writing: the end of that is an event for those that wait for the minder's */
+	HR_CLOSE int fd =
+	    path != NULL ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
 
-	if (dir >= 0)
-		fd = openat(dir, "status", O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -1;
 	if (read_status(fd, ret) < 1)
 		return 0;
 	/* the minder writes before it releases the lock */
 	if (!ret->over && flock(fd, LOCK_EX | LOCK_NB) == 0 && read_status(fd, ret) == 1)
-		record_loss(fd, ret);
+		record_loss(path, ret);
 	return 1;
+}
+
+uint64_t
+hr_v1_bytes(const struct hr_rex_call *c, const char *id)
+{
+	static const char *const files[] = {"/out", "/err"};
+	uint64_t bytes = 0;
+	struct stat st;
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		HR_FREE char *path = hr_v1_path(c->w, id, files[i]);
+
+		if (path != NULL && lstat(path, &st) == 0)
+			bytes += (uint64_t)st.st_size;
+	}
+	return bytes;
 }
 
 static int

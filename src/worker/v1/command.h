@@ -33,6 +33,8 @@ int hr_v1_look(const struct hr_rex_call *c, const char *id, struct hr_v1_state *
 /* Appends a struct hr_v1_entry for each command in the order of their starts. Returns their
  * number. */
 size_t hr_v1_list(const struct hr_rex_call *c, struct hr_buf *list);
+/* Returns the bytes of a command's output. */
+uint64_t hr_v1_bytes(const struct hr_rex_call *c, const char *id);
 /* Finds the command that the request with this name has started. */
 bool hr_v1_find(const struct hr_rex_call *c, struct hr_span key, struct hr_v1_command *ret);
 /* Removes a command, which ends all that is left of it. `rest` is "", or "~" for one that was not
