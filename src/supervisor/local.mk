@@ -21,6 +21,7 @@ libsupervisor_la_SOURCES = \
 	%D%/settings/settings.c %D%/settings/settings.h \
 	%D%/settings/settings_check.c \
 	%D%/settings/settings_environment.c \
+	%D%/settings/origins.c %D%/settings/origins.h \
 	%D%/children/adopt.c %D%/children/adopt.h \
 	%D%/children/channel.c %D%/children/channel.h \
 	%D%/children/child.c %D%/children/child.h \
@@ -42,6 +43,7 @@ libsupervisor_la_SOURCES = \
 	%D%/children/workerproc.c \
 	%D%/edge/edge.c %D%/edge/edge.h \
 	%D%/edge/barrier.c %D%/edge/barrier.h \
+	%D%/edge/cors.c %D%/edge/cors.h \
 	%D%/edge/listen.c %D%/edge/listen.h \
 	%D%/edge/nginx.c %D%/edge/nginx.h \
 	%D%/edge/nginxconf.c %D%/edge/nginxconf.h \

@@ -199,7 +199,7 @@ hr_request_from_here(const struct hr_request *r)
 {
 	const char *host;
 
-	if (r->origin[0] == '\0')
+	if (r->origin[0] == '\0' || r->cors)
 		return true;
 	host = strstr(r->origin, "://");
 	if (host == NULL)

@@ -20,9 +20,9 @@ KEY = "a-key-that-nobody-guesses"
 
 
 class V1(Server):
-    def __init__(self, libexec=None, **settings):
-        super().__init__(env={"SESSION_API_KEY": KEY}, args=["--listen", "127.0.0.1"], libexec=libexec,
-                         settings=dict({"openhands_v1": True}, **settings))
+    def __init__(self, libexec=None, env=None, **settings):
+        super().__init__(env=dict({"SESSION_API_KEY": KEY}, **(env or {})), args=["--listen", "127.0.0.1"],
+                         libexec=libexec, settings=dict({"openhands_v1": True}, **settings))
 
     def ask(self, method, path, body=None, type="application/json", key=KEY, **headers):
         h = {"Content-Type": type}

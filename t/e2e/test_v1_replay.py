@@ -169,6 +169,67 @@ def changes():
         replay(s, "changes.jsonl", 90)
 
 
+def of_cors(a):
+    names = [k for k in a.headers if k.lower() == "vary" or k.lower().startswith("access-control-")]
+    return {k.lower(): a.headers[k] for k in names}
+
+
+def cors():
+    """What a browser's page of another origin may read, and its question before that, which needs no key."""
+    cases = lines("cors.jsonl")
+    equal(len(cases) > 100, True, len(cases))
+    starts = [i for i, c in enumerate(cases) if "env" in c] + [len(cases)]
+    for begin, end in zip(starts, starts[1:]):
+        with V1(env=cases[begin]["env"]) as s:
+            for c in cases[begin:end]:
+                a = s.ask(c["method"], c["target"], json.dumps(c["body"]) if "body" in c else None,
+                          key=KEY if c["key"] else None, **c["headers"])
+                wanted = c.get("improved", c)
+                equal((a.status, of_cors(a)), (wanted["status"], wanted.get("answer", c["answer"])), c)
+                if "text" in wanted:
+                    equal(a.body.decode(), wanted["text"], c)
+
+
+def cors_elsewhere():
+    here = {"Origin": "http://localhost:3000"}
+    allowed = {"vary": "Origin", "access-control-allow-origin": here["Origin"],
+               "access-control-allow-credentials": "true"}
+    with V1(address_requests_per_minute=1, address_burst=1) as s:
+        # nginx counts in the time that the start took, too
+        s.until("one too many", lambda: s.ask("GET", "/api/file/home", **here).status == 429)
+        a = s.ask("GET", "/api/file/home", **here)
+        equal((a.status, of_cors(a)), (429, allowed))
+    with V1(openhands_v1=False) as s:
+        for path in ("/alive", "/api/file/home"):
+            equal(of_cors(s.ask("GET", path, **here)), {}, path)
+    with V1(cors_origins="https://one.example, box.example [::1] fd00::9") as s:
+        # paths that are not V1's, also behind one of them
+        for path, status in (("/handrail/v1/sessions", 200), ("/api/..%2fhandrail/v1/sessions", 404)):
+            a = s.ask("GET", path, **here)
+            equal((a.status, of_cors(a)), (status, {}), path)
+            a = s.ask("OPTIONS", path, key=None, Access_Control_Request_Method="GET", **here)
+            equal((a.status, of_cors(a)), (403, {}), path)
+        for origin, good in (("https://one.example", True), ("http://one.example", False),
+                             ("https://two.example", False), ("http://box.example:80", True),
+                             ("https://BOX.example", True), ("http://box1example", False),
+                             ("http://a.box.example", False), ("http://[fd00::9]:1", True),
+                             ("http://[fd00::99]", False)):
+            a = s.ask("POST", "/api/bash/execute_bash_command", '{"command": "echo"}', Origin=origin)
+            got = of_cors(a).get("access-control-allow-origin")
+            equal((a.status, got), (200, origin) if good else (403, None), origin)
+        s.write_settings({"openhands_v1": True, "cors_origins": "https://two.example"})
+        s.reload()
+        got = [s.ask("GET", "/api/file/home", Origin="https://%s.example" % n).status for n in ("one", "two")]
+        equal(got, [403, 200])
+    for bad in ("http://a{", "a;b", "https://x\"", "null://" + "a" * 300):
+        s = V1.__new__(V1)
+        Server.__init__(s, ready=None, env={"SESSION_API_KEY": KEY}, args=["--listen", "127.0.0.1"],
+                        settings={"openhands_v1": True, "cors_origins": bad})
+        with s:
+            s.start(ready=False)
+            equal((s.wait() != 0, "cors_origins" in s.log()), (True, True), s.log())
+
+
 def table():
     """doc/openhands.md has each of the 177 routes once, and handrail answers those of its own rows and no others."""
     with open(os.path.join(SRCDIR, "t", "corpus", "v1", "routes")) as f:
@@ -195,4 +256,4 @@ def table():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([bash, directories, account, home, transfer, commits, changes, table]))
+    sys.exit(run_tests([bash, directories, account, home, transfer, commits, changes, cors, cors_elsewhere, table]))

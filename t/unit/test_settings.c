@@ -230,6 +230,25 @@ START_TEST(debug_forces_the_level)
 }
 END_TEST
 
+/* The agent server takes any value of its variables, and no browser sends some of them. */
+START_TEST(origins_of_the_agent_server)
+{
+	const char *const env[] = {"HANDRAIL_CORS_ORIGINS=https://a.example",
+	    "OH_ALLOW_CORS_ORIGINS_0=https://b.example:1", "OH_ALLOW_CORS_ORIGINS_1=c.example",
+	    "OH_ALLOW_CORS_ORIGINS_2=https://d.example https://e.example",
+	    "OH_ALLOW_CORS_ORIGINS_3=", "OH_ALLOW_CORS_ORIGINS_4=null", "OH_ALLOW_CORS_ORIGINS_5=*",
+	    "OH_ALLOW_CORS_ORIGINS_7=https://f.example", "DOCKER_HOST_ADDR=10.0.0.1", NULL};
+	const char *const odd[] = {"DOCKER_HOST_ADDR=http://x", NULL};
+
+	ck_assert_int_eq(environment(env), 0);
+	ck_assert_str_eq(c.cors_origins, "https://a.example https://b.example:1 * 10.0.0.1");
+	teardown();
+	setup();
+	ck_assert_int_eq(environment(odd), 0);
+	ck_assert_str_eq(c.cors_origins, "");
+}
+END_TEST
+
 START_TEST(the_later_source_wins)
 {
 	const char *const env[] = {"NO_CHANGE_TIMEOUT_SECONDS=20", "LOG_JSON=1", NULL};
@@ -371,6 +390,7 @@ main(void)
 	tcase_add_loop_test(tc, integers_of_the_environment_must_be_integers, 0, 4);
 	tcase_add_loop_test(tc, su_to_user_has_a_list_of_truths, 0, 10);
 	tcase_add_test(tc, debug_forces_the_level);
+	tcase_add_test(tc, origins_of_the_agent_server);
 	tcase_add_test(tc, the_later_source_wins);
 	tcase_add_loop_test(tc, checks_across_settings, 0, 5);
 	tcase_add_test(tc, adopting_takes_what_may_change);

@@ -17,6 +17,7 @@
 #include "base/process/spawn.h"
 #include "base/text/template.h"
 #include "supervisor/edge/barrier.h"
+#include "supervisor/edge/cors.h"
 #include "supervisor/edge/edge.h"
 #include "supervisor/edge/nginxplugins.h"
 #include "supervisor/run/context.h"
@@ -58,6 +59,12 @@
 	"\terror_page 502 503 504 = @handrail_port_away;\n"                                        \
 	"\tproxy_pass http://127.0.0.1:$handrail_port$handrail_port_path;\n"
 
+/* headers of an answer that a page of another origin may read; nginx leaves out empty ones */
+#define V1_HEADERS                                                                                 \
+	"\tadd_header Vary $handrail_cors_vary always;\n"                                          \
+	"\tadd_header Access-Control-Allow-Origin $handrail_cors_origin always;\n"                 \
+	"\tadd_header Access-Control-Allow-Credentials $handrail_cors_credentials always;\n"
+
 /* length of the longest DNS name; nginx.conf.in makes room for it in a map */
 #define HOST_MAX 253
 
@@ -66,7 +73,7 @@ struct values {
 	size_t nnumbers;
 	struct hr_place v[64];
 	size_t n;
-	struct hr_buf parts[19];
+	struct hr_buf parts[20];
 	size_t nparts;
 	struct hr_edge edge;
 };
@@ -317,7 +324,17 @@ static int
 values_v1(
     struct values *v, const struct hr_site *s, const struct hr_settings *c, struct hr_err *err)
 {
+	struct hr_buf *origins = part_new(v);
+
+	if (hr_cors_compose(origins, c->cors_origins, err) < 0 ||
+	    part_add(v, "cors_origins", origins, s, NULL, err) < 0)
+		return -1;
 	values_add(v, "openhands_open", c->openhands_v1 ? "1" : "", true);
+	values_add(v, "openhands_headers", c->openhands_v1 ? V1_HEADERS : "", true);
+	values_add(v, "openhands_origin",
+	    c->openhands_v1 ? "fastcgi_param HANDRAIL_CORS $handrail_cors_origin if_not_empty;\n"
+			    : "",
+	    true);
 	return part_add(
 	    v, "openhands", part_new(v), s, c->openhands_v1 ? "handrail-v1.conf.in" : NULL, err);
 }

@@ -28,6 +28,11 @@ set_headers(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifes
 	    "\tproxy_set_header X-Forwarded-Proto $scheme;\n",
 	    checks ? "$http_x_session_api_key" : "\"\"", p->m.v1 && !checks ? "1" : "",
 	    h->user ? "$handrail_user" : "\"\"");
+	/* nginx decides which pages may read an agent server's answers, too */
+	if (p->m.v1)
+		hr_buf_adds(b, "\tproxy_set_header X-Handrail-Cors $handrail_cors_origin;\n"
+			       "\tproxy_hide_header Access-Control-Allow-Origin;\n"
+			       "\tproxy_hide_header Access-Control-Allow-Credentials;\n");
 	if (h->strip)
 		hr_buf_addf(b,
 		    "\tproxy_set_header X-Forwarded-Prefix $http_x_forwarded_prefix%.*s;\n",

@@ -59,6 +59,7 @@ static const struct setting settings[] = {
     {"vscode_port", TEXT, AT(vscode_port), false, 0, 0, ""},
     {"listen", TEXT, AT(listen), false, 0, 0, ""},
     {"allowed_hosts", TEXT, AT(allowed_hosts), true, 0, 0, ""},
+    {"cors_origins", TEXT, AT(cors_origins), true, 0, 0, ""},
     {"port_paths", BOOL, AT(port_paths), true, 0, 0, "false"},
     {"network_log", TEXT, AT(network_log), false, 0, 0, ""},
     {"allow_unauthenticated", BOOL, AT(allow_unauthenticated), false, 0, 0, "false"},

@@ -37,6 +37,7 @@ struct hr_settings {
 	char *nginx, *nginx_user;
 	char *viewer_url_file;
 	char *allowed_hosts;
+	char *cors_origins; /* pages that may read the answers of OpenHands V1's API */
 	bool port_paths;
 	char *network_log;
 	long long nginx_workers, nginx_connections, client_max_body_bytes;

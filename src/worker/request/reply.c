@@ -68,6 +68,7 @@ hr_reply_request(FCGX_Request *fcgi, struct hr_request *ret)
 	ret->mcp_name = param(fcgi, "HTTP_MCP_NAME");
 	ret->rex_key = param(fcgi, "HTTP_X_API_KEY");
 	ret->origin = param(fcgi, "HTTP_ORIGIN");
+	ret->cors = param(fcgi, "HANDRAIL_CORS")[0] != '\0';
 	ret->mcp = param(fcgi, "HANDRAIL_MCP")[0] != '\0';
 	ret->rex = param(fcgi, "HANDRAIL_SWEREX")[0] != '\0';
 	ret->v1 = param(fcgi, "HANDRAIL_OPENHANDS_V1")[0] != '\0';

@@ -47,6 +47,7 @@ struct hr_request {
 	const char *mcp_version, *mcp_method, *mcp_name;
 	const char *rex_key; /* value of X-API-Key, for /swerex/ */
 	const char *origin;
+	bool cors;                /* the settings allow pages of this origin */
 	bool mcp;                 /* the MCP endpoint is enabled */
 	bool rex;                 /* the SWE-ReX endpoint is enabled */
 	bool v1;                  /* the OpenHands V1 endpoint is enabled */
@@ -74,8 +75,9 @@ const char *hr_request_bearer(const struct hr_request *r);
 /* Sets the decoded path and the query from the target. Returns 0, or -1 if memory runs out. */
 int hr_request_split(struct hr_request *r);
 
-/* Returns true if the Origin header names this server or is missing. A browser sends the origin of
- * its page, and a page from elsewhere must not use this server under any name ("DNS rebinding"). */
+/* Returns true if the Origin header names this server, is allowed or is missing. A browser sends
+ * the origin of its page, and a page from elsewhere must not use this server under any name ("DNS
+ * rebinding"). */
 bool hr_request_from_here(const struct hr_request *r);
 
 /* Appends the value of a query parameter, form-decoded; the last one if repeated. Returns false if
