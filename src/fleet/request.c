@@ -104,6 +104,7 @@ void
 hr_fleet_request_plugins(struct json_object *request, struct hr_strv *v)
 {
 	HR_CLEAN(hr_strv_done) struct hr_strv words = {0};
+	int v1 = hr_fleet_request_is_v1(request);
 	bool on = false;
 	size_t i;
 
@@ -114,7 +115,9 @@ hr_fleet_request_plugins(struct json_object *request, struct hr_strv *v)
 		else if (on)
 			hr_strv_add(v, words.v[i]);
 	}
-	v->failed |= words.failed;
+	if (v1 > 0)
+		hr_strv_add(v, "agent-server");
+	v->failed |= words.failed || v1 < 0;
 }
 
 void

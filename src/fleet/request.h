@@ -16,7 +16,8 @@ hr_fleet_request_of(const struct hr_fleet_row *row, struct json_object **ret, st
 const char *hr_fleet_request_wrong(struct json_object *request);
 /* Returns resource_factor; 1 if the request has none. */
 int64_t hr_fleet_request_factor(struct json_object *request);
-/* Appends the plugins that the client's command names, "--plugins A B --username ...". */
+/* Appends the plugins that the client's command names, "--plugins A B --username ...", and the
+ * agent server of OpenHands V1 for its clients. */
 void hr_fleet_request_plugins(struct json_object *request, struct hr_strv *v);
 /* Appends the request's environment, as "NAME=value". */
 void hr_fleet_request_env(struct json_object *request, struct hr_strv *env);

@@ -143,6 +143,8 @@ reply(const FCGX_Request *fcgi, const struct hr_fleet_request *q, const struct h
 		(void)FCGX_FPrintF(fcgi->out, "X-Handrail-Prefix: %s\r\n", a->prefix);
 	if (a->server_key[0] != '\0')
 		(void)FCGX_FPrintF(fcgi->out, "X-Handrail-Server-Key: %s\r\n", a->server_key);
+	if (a->front[0] != '\0')
+		(void)FCGX_FPrintF(fcgi->out, "X-Handrail-Front: %s\r\n", a->front);
 	(void)FCGX_PutS("\r\n", fcgi->out);
 	if (a->body.len > 0)
 		(void)FCGX_PutStr(a->body.p, (int)a->body.len, fcgi->out);

@@ -24,7 +24,9 @@ async def api(scope, receive, send):
             body = {"path": scope["path"], "query": query, "headers": sorted(headers), "environ": dict(os.environ),
                     "secret": len(SECRET), "argv": sys.argv, "cwd": os.getcwd(), "pid": os.getpid(),
                     "dumpable": ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), "body": (await receive())["body"].decode()}
-        await send({"type": "http.response.start", "status": 200 if good else 401, "headers": []})
+        # pages of any origin may read it, as the original lets them read files of a workspace
+        cors = [(b"Access-Control-Allow-Origin", headers.get("origin", "*").encode())]
+        await send({"type": "http.response.start", "status": 200 if good else 401, "headers": cors})
         return await send({"type": "http.response.body", "body": json.dumps(body).encode()})
     query = dict(urllib.parse.parse_qsl(scope["query_string"].decode()))
     key = headers.get("x-session-api-key") or query.get("session_api_key")
@@ -96,7 +98,8 @@ class LoggingServer:
 
         async def send(message):
             if message["type"] == "http.response.start":
-                writer.write(b"HTTP/1.1 %d x\r\nConnection: close\r\n\r\n" % message["status"])
+                head = [b"HTTP/1.1 %d x" % message["status"], b"Connection: close"]
+                writer.write(b"\r\n".join(head + [b"%s: %s" % h for h in message["headers"]] + [b"", b""]))
             elif message["type"] == "websocket.close":
                 writer.write(b"HTTP/1.1 403 x\r\nConnection: close\r\n\r\n")
             elif message["type"] == "http.response.body":

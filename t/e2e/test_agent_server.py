@@ -2,18 +2,34 @@
 """The plugin agent-server: the agent server of OpenHands V1 in a sandbox (doc/openhands.md, "An agent inside"). With
 t/e2e/agent_server.py in the place of the server; t/real/run openhands_v1 runs the real one."""
 
+import hashlib
 import json
 import os
 import shutil
 import socket
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
+from lib.fleet import Fleet  # noqa: E402
 from lib.supervised import PATIENCE, SRCDIR, Server, kill_wait, run_tests, write_script  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
 KEY = "a-key-that-nobody-guesses"
+
+
+def install(top):
+    """Makes a Python that has the stand-in, and returns its path."""
+    at = os.path.join(top, "openhands", "agent_server")
+    os.makedirs(at)
+    for name in ("../__init__.py", "__init__.py"):
+        open(os.path.join(at, name), "w").close()
+    shutil.copy(os.path.join(SRCDIR, "t", "e2e", "agent_server.py"), os.path.join(at, "__main__.py"))
+    with open(os.path.join(at, "api.py"), "w") as f:
+        f.write("from openhands.agent_server.__main__ import api\n")
+    write_script(top, "python", "PYTHONPATH=%s PYTHONDONTWRITEBYTECODE=1 exec python3 \"$@\"\n" % top)
+    return os.path.join(top, "python")
 
 
 class Agent(Server):
@@ -29,16 +45,8 @@ class Agent(Server):
         self.start()
 
     def install(self):
-        at = os.path.join(self.top, "code", "openhands", "agent_server")
-        os.makedirs(at)
-        for name in ("../__init__.py", "__init__.py"):
-            open(os.path.join(at, name), "w").close()
-        shutil.copy(os.path.join(SRCDIR, "t", "e2e", "agent_server.py"), os.path.join(at, "__main__.py"))
-        with open(os.path.join(at, "api.py"), "w") as f:
-            f.write("from openhands.agent_server.__main__ import api\n")
         os.chmod(self.top, 0o755)
-        write_script(os.path.dirname(self.python), "python",
-                     "PYTHONPATH=%s PYTHONDONTWRITEBYTECODE=1 exec python3 \"$@\"\n" % os.path.dirname(self.python))
+        install(os.path.dirname(self.python))
 
     def ask(self, method, path, body=None, key=KEY, **headers):
         h = {"Content-Type": "application/json"} if body else {}
@@ -161,6 +169,42 @@ def sockets():
             equal(process.has_ended(pid), True)
 
 
+def keys_of_a_fleet():
+    """Behind a fleet the clients have another key, and its proxy adds the sum of that key."""
+    other = "the-key-that-the-fleet-gives"
+    digest = hashlib.sha256(other.encode()).hexdigest()
+    ask = json.dumps({"type": "auth", "session_api_key": other})
+    with Agent() as s:
+        for front, want in ((KEY + " " + digest, "open"), ("x " + digest, "refused"), (" " + digest, "refused"),
+                            (KEY + " " + digest.upper(), "refused"), (KEY, "refused")):
+            with Socket(s, "/sockets/x", "X-Handrail-Front: " + front) as w:
+                equal(w.say(ask).hear(), want, front)
+            with Socket(s, "/sockets/x?session_api_key=" + other, "X-Handrail-Front: " + front) as w:
+                equal(w.hear(), want, front)
+        equal(first(s, other), "refused")
+        with Socket(s, "/sockets/x", "X-Handrail-Front: %s %s" % (KEY, digest)) as w:
+            equal(w.say(json.dumps({"type": "auth", "session_api_key": KEY})).hear(), "open", "the server's own key")
+
+
+def through_a_fleet():
+    python, top = None, tempfile.mkdtemp(prefix="agent-server-")
+    process.become_subreaper()
+    try:
+        python = install(os.path.join(top, "code"))
+        with Fleet(HANDRAIL_OPENHANDS_V1="true", HANDRAIL_AGENT_SERVER_PYTHON=python) as f:
+            o = f.up("s", command="/usr/local/bin/openhands-agent-server --port 60000")
+            other = f.up("t", command=["openhands-agent-server", "--port", "60000"])
+            at, key = "/" + o["runtime_id"], o["session_api_key"]
+            status, seen = f.call("GET", at + "/api/settings", X_Session_API_Key=key)
+            equal((status, seen["path"], [h for h in seen["headers"] if "handrail" in h]), (200, "/api/settings", []))
+            for given, want in ((key, "open"), (other["session_api_key"], "refused"), ("x", "refused")):
+                equal(first(f, given, at + "/sockets/events/1"), want)
+                with Socket(f, at + "/sockets/x?session_api_key=" + given, "X-Handrail-Front: x y") as w:
+                    equal(w.hear(), want)
+    finally:
+        shutil.rmtree(top)
+
+
 def pages_of_other_origins():
     """Without keys, no page in a browser on this machine reaches the agent."""
     with Agent(key=None, settings={"allow_unauthenticated": True}) as s:
@@ -172,6 +216,28 @@ def pages_of_other_origins():
                 equal(w.status, 101 if good else 403, origin)
     with Agent() as s:
         equal(s.ask("POST", "/api/conversations", "{}", Origin="http://other.example").status, 200)
+
+
+def allowed_pages():
+    """nginx alone decides which pages may read an answer, and answers their question without the agent server."""
+    one, evil = "https://one.example", "http://evil.example"
+    with Agent(settings={"cors_origins": one}) as s:
+        for origin, status in ((one, 200), (evil, 400)):
+            a = s.ask("OPTIONS", "/api/conversations", key=None, Origin=origin, Access_Control_Request_Method="POST")
+            equal(a.status, status, origin)
+        equal(s.state(), {"state": "not started"})
+        for origin in (one, evil):
+            a = s.raw(b"GET /api/settings HTTP/1.0\r\nX-Session-API-Key: %s\r\nOrigin: %s\r\n\r\n" % (
+                KEY.encode(), origin.encode())).decode()
+            found = [x.split(": ")[1] for x in a.split("\r\n") if x.startswith("Access-Control-Allow-Origin")]
+            equal((" 200 " in a, found), (True, [one] if origin == one else []), a)
+    with Agent(key=None, settings={"allow_unauthenticated": True, "cors_origins": one}) as s:
+        for origin, good in ((one, True), (evil, False)):
+            for more in ({}, {"X_Handrail_Cors": "1"}):
+                a = s.ask("POST", "/api/conversations", "{}", key=None, Origin=origin, **more)
+                equal(a.status, 200 if good else 403, origin)
+            with Socket(s, "/sockets/x", "Origin: " + origin) as w:
+                equal(w.status, 101 if good else 403, origin)
 
 
 def new_keys():
@@ -218,5 +284,5 @@ def closed():
 
 
 if __name__ == "__main__":
-    run_tests([starts_at_the_first_request, keys_stay_away, sockets, pages_of_other_origins, new_keys,
-               without_the_server, closed])
+    run_tests([starts_at_the_first_request, keys_stay_away, sockets, keys_of_a_fleet, through_a_fleet,
+               pages_of_other_origins, allowed_pages, new_keys, without_the_server, closed])

@@ -830,6 +830,7 @@ START_TEST(whose_client_comes_settles_the_shape)
 	    {"null", 0},
 	};
 	char text[300], shape[2][HR_FLEET_SHAPE], got[HR_FLEET_SHAPE];
+	struct hr_strv plugins = {0};
 	struct json_object *q;
 	struct hr_json_error why;
 
@@ -838,6 +839,11 @@ START_TEST(whose_client_comes_settles_the_shape)
 		    text, sizeof(text), "{\"image\":\"i\",\"command\":%s}", starts[i].command);
 		ck_assert_int_eq(hr_json_decode(text, strlen(text), &q, &why), 0);
 		ck_assert_int_eq(hr_fleet_request_is_v1(q), starts[i].v1);
+		hr_fleet_request_plugins(q, &plugins);
+		ck_assert_uint_eq(plugins.n, (size_t)starts[i].v1);
+		if (starts[i].v1 > 0)
+			ck_assert_str_eq(plugins.v[0], "agent-server");
+		hr_strv_done(&plugins);
 		ck_assert_int_eq(hr_fleet_request_shape(q, NULL, got, NULL), 0);
 		if (i < 2) /* the first of each */
 			memcpy(shape[i], got, sizeof(got));

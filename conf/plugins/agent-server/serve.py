@@ -18,6 +18,7 @@ import urllib.parse
 READY, HTTP, SUMS = 3, 5, 6
 HEAD = struct.Struct("=32sII")  # salt, number of sums, length of the longest key
 NAME, HEADER, CHECKED = "session_api_key", b"x-session-api-key", b"x-handrail-checked"
+ALLOWED, FRONT = b"x-handrail-cors", b"x-handrail-front"
 HERE = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]*)?(/.*)?", re.I | re.S)
 PR_SET_DUMPABLE = 4
 
@@ -50,13 +51,22 @@ def known(key):
     return sum([hmac.compare_digest(digest, one) for one in have[1]]) > 0
 
 
+def is_key(key, front):
+    """Returns true for a session key, and for the key of which `front` is the sum."""
+    return known(key) or (front is not None and isinstance(key, str) and hmac.compare_digest(
+        hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest(), front))
+
+
 def needless():
     have = sums()
     return have is not None and not have[1]
 
 
 def from_here(headers):
-    """Returns false for a request of a web page of another origin; hr_request_from_here() has the same rules."""
+    """Returns false for a request of a web page of another origin, which the settings do not allow either.
+    hr_request_from_here() has the same rules."""
+    if ALLOWED in headers:  # nginx sets this header, or removes it
+        return True
     origin, host, scheme = (headers.get(name, b"").decode("latin1").lower()
                             for name in (b"origin", b"host", b"x-forwarded-proto"))
     kind, _, at = origin.partition("://")
@@ -78,6 +88,18 @@ class Gate:
         headers = [h for h in scope["headers"] if h[0] not in (HEADER, CHECKED)]
         return dict(scope, headers=headers + [(HEADER, self.own.encode())])
 
+    def take_front(self, scope):
+        """Returns the sum of the key that a fleet's clients have in place of the session key, and the scope without it.
+        Only the fleet knows the session key, and so can name that sum."""
+        headers, front = [], None
+        for name, value in scope["headers"]:
+            if name == FRONT:
+                key, _, digest = value.decode("latin1").partition(" ")
+                front = digest if known(key) else None
+            elif name != ALLOWED:
+                headers.append((name, value))
+        return front, dict(scope, headers=headers)
+
     def given(self, scope):
         for name, value in scope["headers"]:
             if name == HEADER:
@@ -90,7 +112,7 @@ class Gate:
         query = urllib.parse.urlencode([p for p in pairs if p[0] != NAME])
         return dict(scope, query_string=query.encode("latin1"))
 
-    def first_message(self, receive):
+    def first_message(self, receive, front):
         state = {"first": True}
 
         async def changed():
@@ -102,7 +124,7 @@ class Gate:
                 data = json.loads(message.get("text") or "")
             except (ValueError, RecursionError):
                 return message
-            if isinstance(data, dict) and data.get("type") == "auth" and known(data.get(NAME)):
+            if isinstance(data, dict) and data.get("type") == "auth" and is_key(data.get(NAME), front):
                 message = dict(message, text=json.dumps(dict(data, **{NAME: self.own})))
             return message
         return changed
@@ -110,14 +132,16 @@ class Gate:
     async def __call__(self, scope, receive, send):
         if scope["type"] in ("http", "websocket") and needless() and not from_here(dict(scope["headers"])):
             return await refuse(scope, send)
+        if scope["type"] in ("http", "websocket"):
+            front, scope = self.take_front(scope)
         if scope["type"] in ("http", "websocket") and (CHECKED, b"1") in scope["headers"]:
             scope = self.with_own(scope)
         elif scope["type"] == "websocket":
             key = self.given(scope)
-            if needless() or (key is not None and known(key)):
+            if needless() or (key is not None and is_key(key, front)):
                 scope = self.with_own(self.without_query(scope))
             elif key is None:
-                receive = self.first_message(receive)
+                receive = self.first_message(receive, front)
         await self.app(scope, receive, send)
 
 

@@ -71,7 +71,10 @@ struct hr_fleet_answer {
 	bool own_origin;                   /* the target is a program at a host name of its own */
 	char cookie[HR_SIGNIN_COOKIE_MAX]; /* value of Set-Cookie; "": none */
 	char prefix[HR_FLEET_ID + 1]; /* part of a route's path that names the sandbox, "/ID" */
-	char server_key[129];  /* the sandbox's key, which replaces the session key on a route */
+	char server_key[129]; /* the sandbox's key, which replaces the session key on a route */
+	/* server_key, a blank and the SHA-256 of session_key, for a server that checks keys in the
+	 * first message of a WebSocket; "": none */
+	char front[129 + 65];
 	char e2b[HR_FLEET_ID]; /* id of the sandbox on a route of the E2B API */
 	bool cors;             /* pages of other origins may read the answer */
 };

@@ -6,6 +6,7 @@
 #include "fleet/api/api.h"
 
 #include <openssl/crypto.h>
+#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,6 +194,23 @@ find(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const str
 	return r;
 }
 
+/* Adds the sum of the clients' key for the agent server of OpenHands V1, which gets keys in
+ * messages, where nginx cannot replace them. */
+static void
+put_front(struct hr_fleet_answer *a, const struct target *t, const struct hr_fleet_row *row)
+{
+	static const char sockets[] = "/sockets/";
+	unsigned char sum[SHA256_DIGEST_LENGTH];
+	size_t i, at;
+
+	if (t->port[0] != '\0' || strncmp(t->rest, sockets, sizeof(sockets) - 1) != 0)
+		return;
+	(void)SHA256((const unsigned char *)row->session_key, strlen(row->session_key), sum);
+	at = (size_t)snprintf(a->front, sizeof(a->front), "%s ", row->server_key);
+	for (i = 0; i < sizeof(sum); i++)
+		(void)snprintf(a->front + at + 2 * i, 3, "%02x", sum[i]);
+}
+
 void
 hr_fleet_handle_route(
     const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *a)
@@ -237,6 +255,7 @@ hr_fleet_handle_route(
 		/* the server asks for its key at /port/N/, and keeps it from the program */
 		if (is_in || at_path)
 			(void)snprintf(a->server_key, sizeof(a->server_key), "%s", row.server_key);
+		put_front(a, &t, &row);
 		if (hr_buf_check(&a->at, &err) != 0)
 			(void)hr_fleet_say(a, 414, "the URI is too long");
 	}

@@ -80,6 +80,7 @@ def make_image(top, more=None, owned=None):
                      ("handrail-line.so", "openhands/libexec/handrail"),
                      ("handrail-envd", "openhands/libexec/handrail"),
                      ("handrail-git", "openhands/libexec/handrail"),
+                     ("handrail-agent-server", "openhands/libexec/handrail"),
                      ("handrail-jupyter", "openhands/libexec/handrail"),
                      ("handrail-bound", "openhands/libexec/handrail"),
                      ("handrail-office", "openhands/libexec/handrail")):
