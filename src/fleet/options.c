@@ -112,6 +112,20 @@ take_setting(struct hr_fleetd_options *o, const char *text)
 	return -1;
 }
 
+/* Takes the settings after all other options: a back-end has settings of its own. */
+static int
+take_settings(struct hr_fleetd_options *o, const struct hr_strv *settings)
+{
+	size_t i;
+
+	if (settings->failed || hr_config_set(o->config, "core.runtime", o->kind, NULL) < 0)
+		return -1;
+	for (i = 0; i < settings->n; i++)
+		if (take_setting(o, settings->v[i]) < 0)
+			return -1;
+	return 0;
+}
+
 static int
 take_template(struct hr_fleetd_options *o, const char *text)
 {
@@ -132,7 +146,6 @@ take(struct hr_fleetd_options *o, const struct row *r, const char *text)
 	switch (r->type) {
 	case SWITCH: *(bool *)at = true; return 0;
 	case TEXT: memcpy(at, &text, sizeof(text)); return 0;
-	case SETTING: return take_setting(o, text);
 	case TEMPLATE: return take_template(o, text);
 	default: break;
 	}
@@ -151,6 +164,7 @@ take(struct hr_fleetd_options *o, const struct row *r, const char *text)
 int
 hr_fleetd_parse(struct hr_fleetd_options *o, int argc, char **argv)
 {
+	HR_CLEAN(hr_strv_done) struct hr_strv settings = {0};
 	struct option known[ROWS + 4] = {{0}};
 	int index, c;
 	size_t i;
@@ -172,9 +186,15 @@ hr_fleetd_parse(struct hr_fleetd_options *o, int argc, char **argv)
 			o->call = optarg;
 			continue;
 		}
+		if (c == 'x' && rows[index].type == SETTING) {
+			hr_strv_add(&settings, optarg);
+			continue;
+		}
 		if (c != 'x' || take(o, &rows[index], optarg) != 0)
 			return c == 'x' ? 2 : usage(stderr);
 	}
+	if (take_settings(o, &settings) < 0)
+		return 2;
 	return optind + (o->call != NULL) == argc ? -1 : usage(stderr);
 }
 

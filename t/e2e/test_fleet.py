@@ -648,6 +648,17 @@ def sample_site():
             server.wait()
 
 
+def settings_of_a_back_end():
+    """--set knows the settings of the back-end of --kind, wherever that stands."""
+    with Fleet() as f:
+        for words, status in ((("--kind", "box", "--set", "box.root=/"), 0),
+                              (("--set", "box.root=/", "--kind", "box"), 0),
+                              (("--set", "box.root=/", "--kind", "docker"), 2), (("--set", "box.root=/"), 2)):
+            done = subprocess.run([f.env["HANDRAIL_FLEETD"], "--state-dir", f.dir, "--print-nginx", "http", *words],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, env=f.env)
+            equal((done.returncode, 'no setting "box.root"' in done.stderr), (status, status == 2), (words, done))
+
+
 def names_in_urls():
     """What clients are told by name leads to the server; the V1 SDK takes no path."""
     with Fleet("--domain", "dom.example", "--url-by-name") as f:
@@ -973,7 +984,7 @@ def main():
 TESTS = [by_the_command, revoked, cannot_pause, batch, nulls_and_doubles, what_a_start_gives,
          wrong_requests, lists, hostile_sandbox, clients_that_vanish,
          slow_bodies, no_descriptors, keys_and_tenants, routes_of_the_document, tenants, events, routes,
-         editor, many_at_once, sample_site, names_in_urls, one_that_dies, one_half_cleared_away,
+         editor, many_at_once, sample_site, settings_of_a_back_end, names_in_urls, one_that_dies, one_half_cleared_away,
          home_of_a_start_that_was_killed, idle,
          open_stream, held_without_a_key, one_service, doctor, full_disk, pool]
 
