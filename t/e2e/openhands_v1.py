@@ -21,14 +21,19 @@ import urllib.request
 os.environ.update(LITELLM_LOCAL_MODEL_COST_MAP="True", OPENHANDS_SUPPRESS_BANNER="1")
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.dockerhost import docker, find_engine  # noqa: E402
+from lib import process  # noqa: E402
+from lib.fleet import Fleet  # noqa: E402
 from lib.host import BUILD  # noqa: E402
 from lib.tap import Tap, equal, skip_all  # noqa: E402
+from fleet_v1_sdk import DOMAIN, name_server  # noqa: E402
 
 try:
     import openhands.tools.terminal  # noqa: F401
     from openhands.sdk import LLM, Agent, Conversation, Tool
     from openhands.sdk.event import ObservationEvent
-    from openhands.workspace import DockerWorkspace
+    from openhands.sdk.llm import Message, MessageToolCall, TextContent
+    from openhands.sdk.testing import TestLLM
+    from openhands.workspace import APIRemoteWorkspace, DockerWorkspace
 except ModuleNotFoundError as e:
     skip_all("needs the packages openhands-sdk, openhands-tools and openhands-workspace (%s)" % e)
 
@@ -180,10 +185,81 @@ def as_a_runtime_api_starts_it(image):
             docker("rm", "-f", name)
 
 
+class Scripted(http.server.BaseHTTPRequestHandler):
+    """The SDK's TestLLM as a service, since a conversation's model is called by the agent server, in the sandbox."""
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        # the server also asks for a title, without tools
+        title = TestLLM.from_messages([Message(role="assistant", content=[TextContent(text="a title")])])
+        llm = self.server.llm if asked.get("tools") else title
+        answer = llm.completion([]).raw_response.model_dump_json().encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *unused):
+        pass
+
+
+def scripted_model():
+    def call(n, name, **arguments):
+        return Message(role="assistant", content=[], tool_calls=[MessageToolCall(
+            id="c%d" % n, name=name, arguments=json.dumps(arguments), origin="completion")])
+
+    model = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Scripted)
+    model.llm = TestLLM.from_messages([call(0, "terminal", command="echo $((6*7)) > made.txt; id -u; pwd"),
+                                       call(1, "finish", message="done")])
+    threading.Thread(target=model.serve_forever, daemon=True).start()
+    return model
+
+
+def through_a_fleet(tap, image, kind, *options):
+    """By the unmodified APIRemoteWorkspace, with a conversation whose agent runs in the sandbox."""
+    model = scripted_model()
+    env = {"DOCKER_HOST": os.environ["DOCKER_HOST"]} if kind == "docker" else {}
+    with Fleet("--domain", DOMAIN, "--url-by-name", *options, kind=kind, **env) as f:
+        with APIRemoteWorkspace(runtime_api_url="http://127.0.0.1:%d" % f.port, runtime_api_key=f.key,
+                                server_image=image, session_id="v1", working_dir="/workspace") as w:
+            agent = Agent(llm=LLM(model="openai/m", base_url="http://127.0.0.1:%d" % model.server_port, api_key="x",
+                                  usage_id="agent"), tools=[Tool(name="terminal")])
+            seen = []
+            c = Conversation(agent=agent, workspace=w, visualizer=None, callbacks=[seen.append])
+            c.send_message("go")
+            c.run()
+            equal(c.state.execution_status.value, "finished")
+            c.close()
+            said = [e.observation.text for e in seen if isinstance(e, ObservationEvent)]
+            equal(said[0].split()[:2], ["10001", "/workspace"], said)
+            equal(w.execute_command("cat made.txt").stdout, "42\n")
+            w.pause()
+            w.resume()
+            equal(w.execute_command("cat made.txt").stdout, "42\n")
+    model.shutdown()
+
+
+def in_boxes(tap, image, top):
+    """The image's files are the programs of the boxes."""
+    root = os.path.join(top, "root")
+    os.mkdir(root)
+    made = docker("create", image)
+    equal(made.returncode, 0, made.stderr)
+    id = made.stdout.decode().strip()
+    try:
+        subprocess.run("docker export %s | tar -C %s -x" % (id, root), shell=True, check=True)
+    finally:
+        docker("rm", id)
+    through_a_fleet(tap, image, "box", "--set", "box.root=" + root, "--set", "box.network=host")
+
+
 def main():
     if len(sys.argv) != 2 or not os.path.exists(sys.argv[1]):
         skip_all("usage: openhands_v1.py BASE: a tar of Debian 13, which t/real/run --get makes")
     find_engine()
+    name_server()
+    process.become_subreaper()
     tap, image = Tap(), os.environ.get("E2E_V1_IMAGE")
     with tempfile.TemporaryDirectory(prefix="handrail-v1-") as top:
         if image is None:
@@ -193,6 +269,9 @@ def main():
         without_ulimit(tap, top)
         tap.run("as the SDK starts it", as_the_sdk_starts_it, tap, image)
         tap.run("as a runtime API starts it", as_a_runtime_api_starts_it, image)
+        tap.run("through a fleet of containers", through_a_fleet, tap, image, "docker",
+                "--set", "sandbox.use_host_network=true", "--set", "sandbox.runtime_binding_address=127.0.0.1")
+        tap.run("through a fleet of boxes", in_boxes, tap, image, top)
     sys.exit(tap.done())
 
 
