@@ -128,8 +128,9 @@ def sources(b):
     """The accounts of a box come from all sources of the host's but systemd, which does not run there."""
     etc = b.directory("etc-sources")
     with open(os.path.join(etc, "nsswitch.conf"), "w") as f:
-        f.write("# systemd stays here\npasswd: files systemd\ngroup:files [SUCCESS=merge] systemd [ NOTFOUND=return ] sss\n"
-                "shadow:  systemd\tfiles \nhosts: files systemd-resolve mysystemd [!UNAVAIL=return] dns\n\nnetgroup: systemd")
+        f.write("# systemd stays here\npasswd: files systemd\n"
+                "group:files [SUCCESS=merge] systemd [ NOTFOUND=return ] sss\nshadow:  systemd\tfiles \n"
+                "hosts: files systemd-resolve mysystemd [!UNAVAIL=return] dns\n\nnetgroup: systemd")
     equal(with_etc(b, etc, "cat /etc/nsswitch.conf"),
           "# systemd stays here\npasswd: files\ngroup:files [SUCCESS=merge] sss\nshadow:\tfiles \n"
           "hosts: files systemd-resolve mysystemd [!UNAVAIL=return] dns\n\nnetgroup:")
@@ -654,10 +655,9 @@ def shared_storage(b):
     ours.close()
 
 
-CASES = [files, kept, first_start, own_files, hosts, sources, added, processes, network, every_address, resolver, container,
-         nested_root, fence, launchers_file, signals, terminal, mounts, planted, foreign_root,
-         limits, errors, checked, status_and_streams, detached, delegated, given_up, killed,
-         killed_untied, shared_storage]
+CASES = [files, kept, first_start, own_files, hosts, sources, added, processes, network, every_address, resolver,
+         container, nested_root, fence, launchers_file, signals, terminal, mounts, planted, foreign_root, limits,
+         errors, checked, status_and_streams, detached, delegated, given_up, killed, killed_untied, shared_storage]
 
 
 sys.exit(main(CASES, once=((resolver, True), (delegated, False))))
