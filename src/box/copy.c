@@ -449,8 +449,20 @@ add_one(int dir, const char *name, const struct stat *st, void *arg)
 	(void)name;
 	s->files++;
 	/* a file with several names is counted once for each of them */
-	if (!S_ISDIR(st->st_mode))
-		s->bytes += (uint64_t)st->st_blocks * 512 / st->st_nlink;
+	s->bytes += (uint64_t)st->st_blocks * 512 / (S_ISDIR(st->st_mode) ? 1 : st->st_nlink);
+	return 0;
+}
+
+/* Counts file by file, below the top. */
+static int
+walk_all(const char *path, struct sum *s, struct hr_err *err)
+{
+	unsigned skipped = 0;
+
+	if (hr_path_walk(path, add_one, s, &skipped) < 0 || skipped > 0)
+		return hr_err_set(
+		    err, HR_E_TOOLARGE, "the box has directories deeper than %d levels", DEPTH_MAX);
+	s->files--;
 	return 0;
 }
 

@@ -266,7 +266,8 @@ def origins():
         w.open("http://127.0.0.1:%d/" % f.console)
         w.until("asks for the key", "return document.querySelector('#key')")
         w.type("#key", f.key + KEYS["ENTER"])
-        w.until("the marks", "return document.querySelectorAll('#view-sandboxes tbody tr .note').length === 2")
+        w.until("the marks are there",
+                "return document.querySelectorAll('#view-sandboxes tbody tr .note').length === 2")
         equal(w.js("return [...document.querySelectorAll('#view-sandboxes tbody tr')]"
                    ".map((r) => r.cells[0].textContent).sort()"),
               sorted(["parent", "branchbranch of parent", "copyfrom the snapshot " + EVIL]))

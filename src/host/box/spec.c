@@ -434,6 +434,9 @@ environment(struct spec *s)
 	hr_command_env(&s->env, b->h, b->key, hr_box_port(b, HR_BOX_VSCODE), apps);
 	/* no other way leads to a program of the box */
 	hr_strv_set_env(&s->env, "HANDRAIL_PORT_PATHS=true");
+	/* the parent's server has set the owners, and the copy has kept them */
+	if (b->prepared != NULL)
+		hr_strv_set_env(&s->env, "HANDRAIL_KEEP_OWNERS=true");
 	/* set after the user's variables, which must not replace the key: without a key every
 	 * account could use the server through its forwarder */
 	hr_strv_set_envf(&s->env, "SESSION_API_KEY=%s", b->key);

@@ -195,7 +195,7 @@ hr_docker_keep_rules(struct hr_docker *d, struct hr_err *err)
 		return hr_err_set(err, HR_E_UNSUPPORTED,
 		    "the container runs on another machine, and handrail cannot enforce rules of a "
 		    "network there: " INSTEAD);
-	return hr_egress_keep(&d->side, false, err);
+	return hr_egress_keep(&d->side, err);
 }
 
 int
