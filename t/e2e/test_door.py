@@ -228,7 +228,7 @@ def commands():
         # the same number of another server's shell
         other = re.sub("-1", "-2", handle_in(ask), count=1)
         for r in (call(s, "interrupt", handle=other), call(s, "input", handle=other, text="x")):
-            equal((r["isError"], "Nothing is known" in text(r)), (True, True), r)
+            equal((r["isError"], "no longer available" in text(r)), (True, True), r)
         equal(call(s, "interrupt", handle=handle_in(ask))["isError"], False)
         equal(structured(call(s, "wait", handle=handle_in(ask)))["exit_code"], 130)
         # much output: the head, the tail, and the way to all of it
