@@ -328,7 +328,7 @@ def limits_of_keys(uid):
             f.kill()
             f.start()
             status, answer = f.call("POST", "/start", {"session_id": "c"}, key=key)
-            equal((status, "this service has no rules" in repr(answer)), (400, True) if wrong else (200, False))
+            equal((status, "this service takes no rules" in repr(answer)), (400, True) if wrong else (200, False))
             equal(f.call("POST", "/handrail/v1/keys", {"name": "x", "network": {}})[0], 400 if wrong else 200)
 
 
