@@ -244,7 +244,7 @@ lock_passwords(struct hr_buf *b, const char *text, const char *name)
 	}
 }
 
-/* Appends the words of a line of nsswitch.conf but "systemd", and what is to happen after it. */
+/* Appends a line of nsswitch.conf without the source "systemd" and the action that follows it. */
 static void
 add_sources(struct hr_buf *b, const char *p, const char *end)
 {
@@ -254,7 +254,7 @@ add_sources(struct hr_buf *b, const char *p, const char *end)
 
 	for (; p < end; p = past) {
 		word = p + strspn(p, " \t");
-		if (word == end)
+		if (word == end) /* the text ends with blanks */
 			word--;
 		past = word + (*word == '[' ? strcspn(word, "]\n") : strcspn(word, " \t\n["));
 		past += *past == ']' || past == word;

@@ -86,8 +86,7 @@ account_init(struct account *a, const struct hr_plugin *p, struct hr_err *err)
 	if (!a->changes)
 		return 0;
 	if (getgrouplist(pw->pw_name, pw->pw_gid, a->groups, &n) < 0)
-		n = GROUPS_MAX; /* the plugin gets the first 256 groups of an account that has more
-				 */
+		n = GROUPS_MAX; /* an account with more groups has the first 256 */
 	a->user = (struct hr_spawn_user){pw->pw_uid, pw->pw_gid, a->groups, (size_t)n};
 	return 0;
 }
