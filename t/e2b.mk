@@ -20,6 +20,6 @@ t_fuzz_fuzz_e2b_SOURCES = %D%/fuzz/fuzz_e2b.c
 t_fuzz_fuzz_e2b_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_fuzz_fuzz_e2b_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 t_fuzz_fuzz_e2b_LDADD = libworker.la libdetect.la libbase.la
-LONG_TESTS += %D%/e2e/test_e2b_watch.py
+LONG_TESTS += %D%/e2e/test_e2b_watch.py %D%/e2e/test_e2b_code_replay.py
 EXTRA_DIST += %D%/fuzz/seeds/e2b.txt %D%/e2e/test_e2b_files.py %D%/e2e/test_e2b_watch.py %D%/e2e/lib/e2breplay.py %D%/e2e/lib/e2bworld.py \
 	%D%/corpus/e2b/README %D%/corpus/e2b/e2b_oracle.jsonl %D%/corpus/e2b/e2b_oracle_cmd.jsonl %D%/corpus/e2b/explained
