@@ -100,8 +100,19 @@ def server_of(s):
     return [p for p in envds(s) if not process.command_line(p).endswith("--keeper")]
 
 
-def keeper_of(s):
+def keepers(s):
+    """The keeper, and its children that have no program yet."""
     return [p for p in envds(s) if process.command_line(p).endswith("--keeper")]
+
+
+def keeper_of(s):
+    return process.without_children(keepers(s))
+
+
+def waiting_child(s):
+    """The child that the keeper has forked for the next command. No command may be on its way to its program."""
+    s.until("a child waits", lambda: len(keepers(s)) == 2)
+    return [p for p in keepers(s) if p not in keeper_of(s)][0]
 
 
 @contextlib.contextmanager
@@ -195,6 +206,28 @@ def handraild_is_replaced(replace):
         equal(again.rest(), (b"got it\n", OK))
 
 
+def a_waiting_child():
+    """It becomes the next command, holds nothing of the others, may be killed, and ends with the keeper."""
+    with sandbox() as s:
+        equal(Stream(s, "Start", bash("true")).rest(), (b"", OK))
+        child = waiting_child(s)
+        reads = Stream(s, "Start", bash("read x || exit 5", stdin=True))
+        pid = reads.pid()
+        equal(s.outside(pid), child)
+        s.until("the child has its program", lambda: len(keepers(s)) == 1)
+        equal(Stream(s, "Start", bash("echo one")).rest(), (b"one\n", OK))
+        child = waiting_child(s)
+        if ROOT:
+            s.until("it has its socket alone", lambda: sorted(os.listdir("/proc/%d/fd" % child)) == list("0123"))
+        equal(unary(s, "CloseStdin", process={"pid": pid}), (200, {}))
+        equal(reads.rest()[1]["exitCode"], 5, "the child holds no pipe")
+        kill_wait(child)
+        equal(Stream(s, "Start", bash("echo two")).rest(), (b"two\n", OK))
+        child = waiting_child(s)
+        kill_wait(keeper_of(s)[0])
+        equal(process.wait_gone(child, PATIENCE), True, "the child ends with the keeper")
+
+
 def an_upgrade_ends_nothing():
     handraild_is_replaced(lambda s: s.upgrade())
 
@@ -264,7 +297,7 @@ def many_readers():
 def memory(s):
     """Anonymous memory of server and keeper, in bytes."""
     total = 0
-    for pid in envds(s):
+    for pid in server_of(s) + keeper_of(s):
         with open("/proc/%d/status" % pid) as f:
             total += sum(int(line.split()[1]) << 10 for line in f if line.startswith("RssAnon"))
     return total
@@ -553,7 +586,8 @@ def a_client_that_leaves_ends_nothing():
 
 if __name__ == "__main__":
     sys.exit(run_tests([
-        recordings, a_killed_server_ends_nothing, output_while_there_is_no_server, a_killed_keeper_ends_its_processes,
-        an_upgrade_ends_nothing, a_killed_handraild_ends_nothing, deadlines, tags, many_readers, a_slow_reader,
-        a_thousand_streams, hostile_bodies, input_as_it_arrives, early_answers, much_input,
-        a_sender_that_leaves, signals_and_groups, new_groups, a_client_that_leaves_ends_nothing]))
+        recordings, a_killed_server_ends_nothing, output_while_there_is_no_server,
+        a_killed_keeper_ends_its_processes, a_waiting_child, an_upgrade_ends_nothing,
+        a_killed_handraild_ends_nothing, deadlines, tags, many_readers, a_slow_reader, a_thousand_streams,
+        hostile_bodies, input_as_it_arrives, early_answers, much_input, a_sender_that_leaves, signals_and_groups,
+        new_groups, a_client_that_leaves_ends_nothing]))

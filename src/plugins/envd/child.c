@@ -1,5 +1,7 @@
-/* Takes the last steps between fork and exec. If the program cannot run, the child writes to stderr
- * and exits as a shell would, since the client has its process already. */
+/* Waits in a child of the keeper for a process, then takes the last steps before exec. If the
+ * program cannot run, the child writes to stderr and exits as a shell would, since the client has
+ * its process already. A waiting child must hold no descriptor of the keeper: the reader of a pipe,
+ * or the server, would miss the end. */
 #include "config.h"
 
 #include "plugins/envd/keep.h"
@@ -15,11 +17,14 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "plugins/envd/record.h"
+
+#define SOCK_FD 3
 
 extern char **environ;
 
@@ -81,6 +86,14 @@ reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* Lets this process end with the keeper. */
+static void
+end_with(pid_t keeper)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != keeper)
+		_exit(126);
+}
+
 static int
 take_account(const struct envd_record *r)
 {
@@ -92,8 +105,7 @@ take_account(const struct envd_record *r)
 	return setgid(r->gid) != 0 || setuid(r->uid) != 0 ? -1 : 0;
 }
 
-void
-envd_child_run(int fds[ENVD_FDS], pid_t keeper)
+static void __attribute__((noreturn)) run(int fds[ENVD_FDS], pid_t keeper)
 {
 	struct envd_record r;
 	int sys;
@@ -102,7 +114,6 @@ envd_child_run(int fds[ENVD_FDS], pid_t keeper)
 	read_record(&r, fds[ENVD_FD_RECORD]);
 	if (r.pty && (setsid() < 0 || ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0))
 		give_up("terminal");
-	set_ranks();
 	/* not by name and not as the user: the server has checked that the user may enter it */
 	if (fchdir(fds[ENVD_FD_CWD]) != 0)
 		give_up("directory");
@@ -111,12 +122,62 @@ envd_child_run(int fds[ENVD_FDS], pid_t keeper)
 		give_up("process group");
 	if (r.identity && take_account(&r) != 0)
 		give_up("account");
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != keeper)
-		_exit(126);
-	reset_signals();
+	/* the change of the account has cleared the signal */
+	end_with(keeper);
 	environ = (char **)(uintptr_t)r.env; /* execvp() looks at its PATH */
 	(void)execvp(r.argv[0], r.argv);
 	sys = errno;
 	(void)dprintf(STDERR_FILENO, "/usr/bin/nice: '%s': %s\n", r.argv[0], strerror(sys));
 	_exit(sys == ENOENT ? 127 : 126);
+}
+
+/* Waits for a process; the socket's end is the keeper's. */
+static void __attribute__((noreturn)) await(int sock, const struct rlimit *nofile, pid_t keeper)
+{
+	struct envd_packet p;
+	int fds[ENVD_FDS];
+
+	if (sock != SOCK_FD && dup3(sock, SOCK_FD, O_CLOEXEC) < 0)
+		_exit(126);
+	hr_fd_close_from(SOCK_FD + 1);
+	end_with(keeper);
+	(void)setrlimit(RLIMIT_NOFILE, nofile);
+	set_ranks();
+	reset_signals();
+	if (envd_packet_recv(SOCK_FD, &p, fds, 0) != 1)
+		_exit(0);
+	run(fds, keeper);
+}
+
+int
+envd_child_fork(struct envd_child *c, const struct rlimit *nofile)
+{
+	pid_t keeper = getpid();
+	sigset_t all, old;
+	int ends[2], sys;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+		return -1;
+	/* no handler of the keeper may run in the child */
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &old);
+	c->pid = fork();
+	sys = errno;
+	if (c->pid == 0)
+		await(ends[1], nofile, keeper);
+	(void)sigprocmask(SIG_SETMASK, &old, NULL);
+	hr_fd_close(&ends[1]);
+	c->sock = ends[0];
+	if (c->pid > 0)
+		return 0;
+	envd_child_drop(c);
+	errno = sys;
+	return -1;
+}
+
+void
+envd_child_drop(struct envd_child *c)
+{
+	c->pid = 0;
+	hr_fd_close(&c->sock);
 }

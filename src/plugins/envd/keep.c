@@ -43,6 +43,7 @@ struct keeper {
 	struct hr_watch *accepts, *reads, *writes, *above, *alone;
 	TAILQ_HEAD(entries, entry) entries; /* the latest is the first */
 	size_t unsent;                      /* entries with something pending */
+	struct envd_child next;             /* waits for the next process */
 };
 
 static void flush(struct keeper *k);
@@ -199,8 +200,11 @@ on_child(void *arg)
 	struct entry *e;
 	int status;
 	pid_t pid;
+	bool ended = false;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == k->next.pid)
+			envd_child_drop(&k->next);
 		TAILQ_FOREACH(e, &k->entries, link)
 		{
 			if (e->state == ENVD_RUNS && e->pid == pid)
@@ -208,6 +212,7 @@ on_child(void *arg)
 		}
 		if (e == NULL)
 			continue;
+		ended = true;
 		e->state = ENVD_ENDED;
 		e->status = (uint32_t)status;
 		e->ended_ms = hr_now_ms();
@@ -216,26 +221,38 @@ on_child(void *arg)
 			entry_free(k, e);
 	}
 	flush(k);
+	/* while the client learns of the end, and no start waits; hand_over() tries again */
+	if (ended && k->next.pid == 0)
+		(void)envd_child_fork(&k->next, &k->nofile);
+}
+
+/* Gives a process to the waiting child. Returns 0 or an errno: EPIPE if the child was killed. */
+static int
+hand_over(struct keeper *k, struct entry *e)
+{
+	struct envd_packet p = {.op = ENVD_KEEP_START};
+
+	if (k->next.pid == 0 && envd_child_fork(&k->next, &k->nofile) != 0)
+		return errno;
+	if (envd_packet_send(k->next.sock, &p, e->fds, 0) != 0)
+		return errno;
+	e->pid = k->next.pid;
+	envd_child_drop(&k->next);
+	return 0;
 }
 
 static void
 start(struct keeper *k, struct entry *e)
 {
-	pid_t keeper = getpid();
-	sigset_t all, old;
+	int sys = hand_over(k, e);
 
-	/* no handler of the keeper may run in the child */
-	(void)sigfillset(&all);
-	(void)sigprocmask(SIG_SETMASK, &all, &old);
-	e->pid = fork();
-	e->failure = e->pid < 0 ? (uint32_t)errno : 0;
-	if (e->pid == 0) {
-		(void)setrlimit(RLIMIT_NOFILE, &k->nofile);
-		envd_child_run(e->fds, keeper);
+	if (sys == EPIPE) {
+		envd_child_drop(&k->next);
+		sys = hand_over(k, e);
 	}
-	(void)sigprocmask(SIG_SETMASK, &old, NULL);
+	e->failure = (uint32_t)sys;
 	close_mask(e, ~((1u << ENVD_FDS_KEPT) - 1));
-	e->state = e->pid > 0 ? ENVD_RUNS : ENVD_ENDED;
+	e->state = sys == 0 ? ENVD_RUNS : ENVD_ENDED;
 	set_pending(k, e, STARTED);
 }
 
@@ -391,7 +408,7 @@ open_keeper(struct keeper *k, struct hr_err *err)
 int
 envd_keep_run(int listener)
 {
-	struct keeper k = {.listener = listener, .server = -1, .handraild = -1};
+	struct keeper k = {.listener = listener, .server = -1, .handraild = -1, .next.sock = -1};
 	struct hr_err err = {0};
 
 	TAILQ_INIT(&k.entries);

@@ -15,20 +15,22 @@
 
 #include "base/err.h"
 
+struct rlimit;
+
 #define ENVD_KEEP_VERSION 1
 
 enum envd_keep_op {
 	/* The server sends these. */
 	ENVD_KEEP_END = 1, /* the same in every version: kill all processes, and end */
 	ENVD_KEEP_HELLO,   /* handraild (pidfd) in fds[0] */
-	ENVD_KEEP_START,   /* makes a process */
+	ENVD_KEEP_START,   /* makes a process; the keeper sends it to a child */
 	ENVD_KEEP_SIGNAL,  /* `value` to the process, unless it has ended */
 	ENVD_KEEP_CLOSE,   /* closes the descriptors in the mask `value` */
 	ENVD_KEEP_FORGET,
 	/* The keeper sends these. */
 	ENVD_KEEP_ENTRY,   /* a process that an earlier server made */
 	ENVD_KEEP_READY,   /* all entries were sent; `value`: version */
-	ENVD_KEEP_STARTED, /* `value`: 0 or the errno of fork() */
+	ENVD_KEEP_STARTED, /* `value`: 0, or the errno of a failed start */
 	ENVD_KEEP_ENDED,   /* `value`: wait status */
 };
 
@@ -69,7 +71,16 @@ int envd_keep_connect(const char *dir, struct hr_err *err);
 /* Runs the keeper; `listener` is where servers connect. Returns an exit code. */
 int envd_keep_run(int listener);
 
-/* Runs in a child of the keeper: becomes the process of a record, and does not return. */
-void envd_child_run(int fds[ENVD_FDS], pid_t keeper) __attribute__((noreturn));
+/* A child of the keeper that waits for ENVD_KEEP_START on a socket and becomes its process. The
+ * keeper forks the child before it needs one, so that no start waits for a fork. */
+struct envd_child {
+	pid_t pid; /* 0: none */
+	int sock;  /* -1: none */
+};
+
+/* Forks a child, whose processes get the limit `nofile`. Returns 0, or -1 with errno. */
+int envd_child_fork(struct envd_child *c, const struct rlimit *nofile);
+/* Leaves a child that has its process, or has ended. Without a process, it exits. */
+void envd_child_drop(struct envd_child *c);
 
 #endif
