@@ -6,9 +6,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -84,6 +87,21 @@ keep(int lock, int tie)
 	hr_fd_close_from(KEPT);
 }
 
+/* Runs the work, and sends the launcher its result: a byte, and the message of an error. Gives the
+ * memory back, since the guard lives as long as the box. */
+static void
+work(box_guard_fn *fn, const void *arg)
+{
+	struct hr_err e = {0};
+	char answer[1 + sizeof(e.msg)] = "d";
+
+	if (fn(arg, &e) < 0)
+		(void)snprintf(answer + 1, sizeof(e.msg), "%s", e.msg);
+	(void)malloc_trim(0);
+	/* fails if the launcher has ended */
+	(void)hr_fd_send(TIE, answer, strlen(answer), -1, NULL);
+}
+
 /* Runs as the guard, which ends after the box. Unless the box may outlive the launcher, nothing of
  * it is left then. */
 static void __attribute__((noreturn)) watch(const char *name)
@@ -112,7 +130,8 @@ static void __attribute__((noreturn)) watch(const char *name)
 }
 
 int
-box_guard_start(struct box_guard *g, const char *name, struct hr_err *err)
+box_guard_start(
+    struct box_guard *g, const char *name, box_guard_fn *fn, const void *arg, struct hr_err *err)
 {
 	int ends[2];
 
@@ -124,11 +143,24 @@ box_guard_start(struct box_guard *g, const char *name, struct hr_err *err)
 		if (setsid() < 0 || chdir("/") < 0)
 			_exit(1);
 		keep(g->lock, ends[0]);
+		work(fn, arg);
 		watch(name);
 	}
 	hr_fd_close(&ends[0]);
 	g->tie = ends[1];
 	return g->pid > 0 ? 0 : hr_err_sys(err, errno, "start the guard of the box");
+}
+
+int
+box_guard_wait(const struct box_guard *g, struct hr_err *err)
+{
+	char answer[1 + sizeof(err->msg)];
+	const ssize_t n = hr_fd_read(g->tie, answer, sizeof(answer) - 1);
+
+	if (n < 1)
+		return hr_err_set(err, HR_E_GONE, "the guard of the box has ended");
+	answer[n] = '\0';
+	return n == 1 ? 0 : hr_err_set(err, HR_E_SYS, "%s", answer + 1);
 }
 
 int

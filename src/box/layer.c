@@ -118,40 +118,53 @@ leave_out(struct layer *l, const char *name, struct hr_err *err)
 	return r >= 0 ? 0 : hr_err_sys(err, errno, "hide %s", name);
 }
 
-/* Takes ownership of `lower`. Only the mode of each entry is looked at: a box waits for that. */
+static int hide_private(int lower, struct layer *upper, bool all, struct hr_err *err);
+
+/* Leaves the entry out, or looks for private files below it. Only its mode is looked at: a box
+ * waits for that. */
+static int
+hide_entry(int lower, const struct dirent64 *e, struct layer *upper, bool all, struct hr_err *err)
+{
+	struct layer inner = {upper, e->d_name, 0, -1, upper->scratch};
+	struct stat st;
+	int below, r;
+
+	if (e->d_type == DT_LNK || strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+	    fstatat(lower, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(st.st_mode))
+		return 0;
+	if ((st.st_mode & S_IROTH) == 0 || (S_ISDIR(st.st_mode) && (st.st_mode & 1) == 0))
+		return leave_out(upper, e->d_name, err);
+	if (!S_ISDIR(st.st_mode))
+		return 0;
+	inner.mode = st.st_mode & 07777;
+	below = openat(lower, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (below < 0 || (all && layer_open(&inner) < 0)) {
+		r = hr_err_sys(err, errno, "enter %s", e->d_name);
+		hr_fd_close(&below);
+	} else {
+		r = hide_private(below, &inner, all, err);
+	}
+	hr_fd_close(&inner.fd);
+	return r;
+}
+
+/* Takes ownership of `lower`. Reads it without readdir(), which takes four system calls and an
+ * allocation more for each directory. */
 static int
 hide_private(int lower, struct layer *upper, bool all, struct hr_err *err)
 {
-	HR_CLOSEDIR DIR *d = hr_dir_take(lower);
-	const struct dirent *e;
-	struct stat st;
-	int below, r = 0;
+	_Alignas(struct dirent64) char entries[2048];
+	HR_CLOSE int dir = lower;
+	const struct dirent64 *e;
+	ssize_t n = 0, at;
+	int r = 0;
 
-	if (d == NULL)
-		return hr_err_sys(err, errno, "read a directory of the host");
-	while (r == 0 && (e = hr_dir_next(d)) != NULL) {
-		struct layer inner = {upper, e->d_name, 0, -1, upper->scratch};
-
-		if (e->d_type == DT_LNK ||
-		    fstatat(lower, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(st.st_mode))
-			continue;
-		if ((st.st_mode & S_IROTH) == 0 || (S_ISDIR(st.st_mode) && (st.st_mode & 1) == 0)) {
-			r = leave_out(upper, e->d_name, err);
-			continue;
+	while (r == 0 && (n = getdents64(dir, entries, sizeof(entries))) > 0)
+		for (at = 0; r == 0 && at < n; at += e->d_reclen) {
+			e = (const void *)(entries + at);
+			r = hide_entry(dir, e, upper, all, err);
 		}
-		if (!S_ISDIR(st.st_mode))
-			continue;
-		inner.mode = st.st_mode & 07777;
-		below = openat(lower, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (below < 0 || (all && layer_open(&inner) < 0))
-			r = hr_err_sys(err, errno, "enter %s", e->d_name);
-		else
-			r = hide_private(below, &inner, all, err);
-		hr_fd_close(&inner.fd);
-	}
-	if (r < 0)
-		return -1;
-	return errno == 0 ? 0 : hr_err_sys(err, errno, "read a directory of the host");
+	return n >= 0 ? r : hr_err_sys(err, errno, "read a directory of the host");
 }
 
 /* Opens the directory of a relative path of that length; those that are missing are made. */

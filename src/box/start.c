@@ -220,19 +220,26 @@ wait_for_control(int control, struct hr_err *err)
 		   : hr_err_set(err, HR_E_GONE, "the caller ended before the box was started");
 }
 
-/* Lets the waiting child go, and does the work outside that takes long while the child and the
- * caller do theirs. */
+/* Prepares the layers, in the guard: that takes longest, and needs no process of the box. */
 static int
-work_beside(const struct box_spec *s, pid_t pid, int sync, int control, const struct hr_buf *groups,
-    struct hr_err *err)
+prepare_layers(const void *arg, struct hr_err *err)
+{
+	return box_view_prepare(arg, !hr_account_is_root(), err);
+}
+
+/* Lets the waiting child go, and does the work outside that takes long while the child, the guard
+ * and the caller do theirs. */
+static int
+work_beside(const struct box_spec *s, pid_t pid, const struct box_guard *guard, int sync,
+    int control, const struct hr_buf *groups, struct hr_err *err)
 {
 	HR_CLOSE int filter = -1;
 
 	if (hr_fd_write_full(sync, "p", 1, err) < 0 ||
 	    (control >= 0 && tell_control(s, control, pid, groups, err) < 0) ||
-	    box_view_prepare(s, !hr_account_is_root(), err) < 0 ||
-	    hr_fd_write_full(sync, "l", 1, err) < 0)
+	    box_guard_wait(guard, err) < 0 || hr_fd_write_full(sync, "l", 1, err) < 0)
 		return -1;
+	/* the child does not need it before its last step */
 	filter = box_fence_filter(err);
 	return filter >= 0 && (control < 0 || wait_for_control(control, err) == 0)
 		   ? hr_fd_send(sync, "g", 1, filter, err)
@@ -252,7 +259,7 @@ prepare(const struct box_spec *s, const struct box_ids *ids, pid_t pid, int pidf
 		goto failed;
 	if (!hr_account_is_root() && box_ids_map(ids, pid, err) < 0)
 		goto failed;
-	if (work_beside(s, pid, sync, control, groups, err) < 0)
+	if (work_beside(s, pid, guard, sync, control, groups, err) < 0)
 		goto failed;
 	n = hr_fd_read_full(sync, text, sizeof(text) - 1, err);
 	/* exec has closed the other end, or the child was killed */
@@ -328,7 +335,7 @@ start(const struct box_spec *s, struct box_guard *guard, int control, int *ret_s
 	(void)signal(SIGPIPE, SIG_IGN); /* the other side may end at any time */
 	(void)signal(SIGCHLD, SIG_DFL);
 	(void)signal(SIGTTOU, SIG_IGN);
-	r = box_guard_start(guard, s->name, err);
+	r = box_guard_start(guard, s->name, prepare_layers, s, err);
 	if (r == 0)
 		r = box_group_make(s, "/proc", root, &groups, &dirs, err);
 	if (r == 0) {

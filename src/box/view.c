@@ -45,7 +45,7 @@ struct view {
 	const struct box_spec *s;
 	bool plain;
 	int storage;
-	int layers; /* has a byte when the launcher has prepared the layers */
+	int layers; /* has a byte when the guard has prepared the layers */
 	struct place v[PLACES_MAX];
 	size_t n;
 	char resolver[PATH_MAX];
@@ -232,14 +232,12 @@ whole_overlay(const struct view *v, int host, int *ret, struct hr_err *err)
 	return 0;
 }
 
-/* Adds a directory of the host to the root: a part of `whole`, an overlay of its own, or the link
- * that it is on the host. */
+/* Makes the place of a directory of the host in the root, or the link that it is on the host.
+ * Returns 1 if the place needs a mount, 0 if not, or -1 with *err. */
 static int
-add_seen(struct view *v, int root, int host, int whole, const struct seen *seen, struct hr_err *err)
+make_seen(int root, int host, const struct seen *seen, struct hr_err *err)
 {
-	HR_CLOSE int lower = -1;
-	HR_CLOSE int part = -1;
-	char link[PATH_MAX], name[64], *slash;
+	char link[PATH_MAX];
 	struct stat st;
 	ssize_t n;
 
@@ -250,8 +248,17 @@ add_seen(struct view *v, int root, int host, int whole, const struct seen *seen,
 		link[n] = '\0';
 		return box_layer_link(root, seen->path, link, err);
 	}
-	if (box_layer_below(root, seen->path, 0755, err) < 0)
-		return -1;
+	return box_layer_below(root, seen->path, 0755, err) == 0 ? 1 : -1;
+}
+
+/* Adds the mount of a directory of the host: a part of `whole`, or an overlay of its own. */
+static int
+add_seen(struct view *v, int host, int whole, const struct seen *seen, struct hr_err *err)
+{
+	HR_CLOSE int lower = -1;
+	HR_CLOSE int part = -1;
+	char name[64], *slash;
+
 	lower = whole >= 0 ? box_mount_within(host, seen->path) : -1;
 	if (lower >= 0) {
 		part = box_mount_within(whole, seen->path);
@@ -283,16 +290,22 @@ make_empty(int root, struct hr_err *err)
 	return 0;
 }
 
+/* Makes all places before the overlay, which waits for the layers. */
 static int
 add_host(struct view *v, int root, struct hr_err *err)
 {
+	const size_t n = sizeof(host_system) / sizeof(*host_system);
 	HR_CLOSE int host = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	HR_CLOSE int whole = -1;
-	int r = host >= 0 ? whole_overlay(v, host, &whole, err) : hr_err_sys(err, errno, "open /");
+	int mounted[sizeof(host_system) / sizeof(*host_system)];
+	int r = host >= 0 ? 0 : hr_err_sys(err, errno, "open /");
 	size_t i;
 
-	for (i = 0; i < sizeof(host_system) / sizeof(*host_system) && r == 0; i++)
-		r = add_seen(v, root, host, whole, &host_system[i], err);
+	for (i = 0; i < n && r >= 0; i++)
+		r = mounted[i] = make_seen(root, host, &host_system[i], err);
+	r = r >= 0 ? whole_overlay(v, host, &whole, err) : -1;
+	for (i = 0; i < n && r == 0; i++)
+		r = mounted[i] > 0 ? add_seen(v, host, whole, &host_system[i], err) : 0;
 	return r;
 }
 
@@ -510,7 +523,7 @@ storage_root(struct view *v, struct hr_err *err)
 }
 
 /* Makes the box's root the only one. All of the host that the box sees is a mount without a place
- * by then. Most of them are made before the layers are needed, which the launcher prepares
+ * by then. Most of them are made before the layers are needed, which the guard prepares
  * meanwhile. */
 static int
 enter_root(struct view *v, struct hr_err *err)

@@ -462,9 +462,13 @@ def errors(b):
     os.chmod(entered, 0o711)
     link = os.path.join(b.top, "link")
     os.symlink(b.storage, link)
+    broken = b.directory("broken")
+    with open(os.path.join(broken, "layers"), "w"):
+        pass
     for change, status, named in (
             ({"storage": other}, 125, "must belong to you"), ({"storage": entered}, 125, "no other account may enter"),
             ({"storage": link}, 125, "must be a directory"),
+            ({"storage": broken}, 125, "in the storage: Not a directory"),
             ({"storage": "/nowhere/x"}, 125, "/nowhere/x"), ({"root": "/nowhere/y"}, 125, "/nowhere/y"),
             ({"mounts": [{"source": "/nowhere/z", "target": "/z"}]}, 125, "/nowhere/z"),
             ({"argv": ["/bin/nothing"]}, 125, "execute /bin/nothing"),
