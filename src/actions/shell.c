@@ -175,9 +175,26 @@ hr_shell_press(const struct hr_shell_place *at, const struct hr_press_request *r
 	return shell_ask_state(at, &ask, frame, ret, err);
 }
 
-/* Returns 1 if more will come; 0 after the result; -1 on an error. */
-static int
-take_exec(int fd, struct hr_buf *frame, struct hr_buf *const streams[2], int64_t *ret_code,
+int
+hr_shell_exec_open(
+    const struct hr_shell_place *at, const struct hr_exec_request *req, struct hr_err *err)
+{
+	const struct timeval limit = {.tv_sec = STATE_LIMIT_S};
+	int fd = hr_shell_connect(at, err);
+	HR_BUF(ask, HR_FRAME_MAX);
+
+	if (fd < 0)
+		return -1;
+	if (req->kept.len > 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	hr_frame_put_exec(&ask, req);
+	if (hr_buf_check(&ask, err) < 0 || hr_fd_write_full(fd, ask.p, ask.len, err) < 0)
+		hr_fd_close(&fd);
+	return fd;
+}
+
+int
+hr_shell_exec_take(int fd, struct hr_buf *frame, struct hr_buf *const streams[2], int64_t *ret_code,
     bool *ret_begun, struct hr_err *err)
 {
 	struct hr_output_piece piece;
@@ -217,23 +234,15 @@ hr_shell_exec(const struct hr_shell_place *at, const struct hr_exec_request *req
     struct hr_err *err)
 {
 	struct hr_buf *const streams[2] = {out, errors};
-	HR_BUF(ask, HR_FRAME_MAX);
-	HR_BUF(frame, 1u << 20);
-	const struct timeval limit = {.tv_sec = STATE_LIMIT_S};
-	HR_CLOSE int fd = hr_shell_connect(at, err);
+	HR_BUF(frame, HR_SHELL_FRAME);
+	HR_CLOSE int fd = hr_shell_exec_open(at, req, err);
 	int r;
 
-	*ret_begun = false;
+	*ret_begun = fd >= 0;
 	if (fd < 0)
 		return -1;
-	if (req->kept.len > 0)
-		(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	hr_frame_put_exec(&ask, req);
-	if (hr_buf_check(&ask, err) < 0 || hr_fd_write_full(fd, ask.p, ask.len, err) < 0)
-		return -1;
-	*ret_begun = true;
 	do
-		r = take_exec(fd, &frame, streams, ret_code, ret_begun, err);
+		r = hr_shell_exec_take(fd, &frame, streams, ret_code, ret_begun, err);
 	while (r > 0);
 	return r;
 }

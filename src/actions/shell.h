@@ -56,6 +56,17 @@ int hr_shell_exec(const struct hr_shell_place *at, const struct hr_exec_request 
     struct hr_buf *out, struct hr_buf *errors, int64_t *ret_code, bool *ret_begun,
     struct hr_err *err);
 
+/* Starts such a command for output of any length. Returns a descriptor, or -1; the caller closes
+ * it, which ends the command. */
+int hr_shell_exec_open(
+    const struct hr_shell_place *at, const struct hr_exec_request *req, struct hr_err *err);
+/* Appends the next piece of output to one of the streams, stdout and stderr. Returns 1 if more will
+ * come; 0 after the end, with *ret_code; -1 on an error, with *ret_begun false if the command was
+ * not run. `frame` is of HR_SHELL_FRAME bytes and the same in all calls. */
+int hr_shell_exec_take(int fd, struct hr_buf *frame, struct hr_buf *const streams[2],
+    int64_t *ret_code, bool *ret_begun, struct hr_err *err);
+#define HR_SHELL_FRAME (1u << 20)
+
 /* Opens a connection on which OUTPUT frames come. Returns a descriptor that the caller reads and
  * closes, or -1. */
 int hr_shell_follow(

@@ -49,8 +49,8 @@ hr_git_put_ascii(struct hr_buf *json, const char *p, size_t len)
 /* ---- the revision to compare with ---- */
 
 /* Finds the last word of the line "HEAD branch: main". */
-static bool
-default_branch(const char *repo, struct hr_buf *name)
+bool
+hr_git_remote_head(const char *repo, struct hr_buf *name)
 {
 	HR_BUF(out, HR_GIT_OUTPUT_MAX);
 	const char *line, *word;
@@ -113,7 +113,7 @@ hr_git_reference(const char *repo, const char *wanted, struct hr_buf *ref)
 		return hr_git_is_commit(repo, wanted, ref);
 	found = HR_GIT_RUN(&name, repo, "rev-parse", "--abbrev-ref", "HEAD") == 0 && name.len > 0 &&
 		hr_git_is_ref(repo, "origin/", name.p, ref);
-	if (!found && default_branch(repo, &name)) {
+	if (!found && hr_git_remote_head(repo, &name)) {
 		HR_BUF(remote, PATH_MAX);
 
 		hr_buf_addf(&remote, "origin/%s", name.p);

@@ -39,6 +39,8 @@ bool hr_git_is_ref(const char *repo, const char *prefix, const char *name, struc
 /* Resolves a commit's name, which a client sent, into `ref`. Returns false if there is no such
  * commit. */
 bool hr_git_is_commit(const char *repo, const char *name, struct hr_buf *ref);
+/* Asks origin for the name of its default branch. Returns false if there is none. */
+bool hr_git_remote_head(const char *repo, struct hr_buf *name);
 /* Puts the revision to compare the work tree with into `ref`: `wanted` or, if it is NULL, the first
  * that exists of origin/BRANCH, the merge base with the default branch, that branch, and the empty
  * tree. Returns false if there is none, as outside a repository. */

@@ -16,8 +16,6 @@
 #include "base/process/spawn.h"
 #include "base/text/utf8.h"
 
-#define ARGS_MAX 16
-
 static void
 strip(struct hr_buf *b)
 {
@@ -79,7 +77,7 @@ hr_gitrun(const char *directory, const char *const *args, struct hr_buf *out)
 int
 hr_gitrun_exact(const char *directory, const char *const *args, struct hr_buf *out)
 {
-	const char *argv[ARGS_MAX] = {"git", "-C", directory, "--no-pager"};
+	const char *argv[HR_GIT_ARGS + 4] = {"git", "-C", directory, "--no-pager"};
 	int pair[2], r;
 	HR_CLOSE int errors = memfd_create("git", MFD_CLOEXEC);
 	size_t n = 4;
@@ -89,7 +87,7 @@ hr_gitrun_exact(const char *directory, const char *const *args, struct hr_buf *o
 
 	hr_buf_reset(out);
 	for (; *args != NULL; args++) {
-		hr_assert(n + 1 < ARGS_MAX);
+		hr_assert(n + 1 < sizeof(argv) / sizeof(argv[0]));
 		argv[n++] = *args;
 	}
 	argv[n] = NULL;

@@ -4,6 +4,8 @@
 
 #include "base/buf.h"
 
+#define HR_GIT_ARGS 512 /* maximum number of arguments, with the last NULL */
+
 /* Runs `git -C directory --no-pager args...` (NULL-terminated). Returns 0 with git's stdout in out,
  * white space at both ends removed, or -1 if it failed, with the contract's error text in out. Too
  * much output also fails: see out->fail. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "git/archive.h"
 #include "git/git.h"
 
 #define OUTPUT_MAX (1u << 30)
@@ -19,6 +20,8 @@ usage(int status)
 	static const char text[] =
 	    "usage: handrail-git changes [--any] [--ref COMMIT]\n"
 	    "       handrail-git diff [--ref COMMIT | --commit COMMIT] FILE\n"
+	    "       handrail-git v1-archive git-delta|tar.gz DIRECTORY [--ref=COMMIT] "
+	    "[PATTERN...]\n"
 	    "       handrail-git v1-changes [--ref COMMIT] [DIRECTORY]\n"
 	    "       handrail-git v1-commits LIMIT DIRECTORY\n"
 	    "       handrail-git v1-commit-changes COMMIT DIRECTORY\n"
@@ -82,6 +85,26 @@ parse(struct order *o, int argc, char **argv)
 	return n == argc && (!o->diff || o->file != NULL);
 }
 
+/* Returns the exit status. */
+static int
+archive(int argc, char **argv)
+{
+	static const char prefix[] = "--ref=";
+	const char *slash = strrchr(argv[0], '/'), *ref = NULL;
+	HR_FREE char *libexec =
+	    slash != NULL ? strndup(argv[0], (size_t)(slash - argv[0])) : strdup(".");
+	int n = 4;
+
+	if (argc > n && strncmp(argv[n], prefix, sizeof(prefix) - 1) == 0)
+		ref = argv[n++] + sizeof(prefix) - 1;
+	if (argc < n || libexec == NULL || argc - n > HR_ARCHIVE_PATTERNS)
+		return usage(2);
+	(void)setenv("GIT_TERMINAL_PROMPT", "0", 1);
+	return hr_git_v1_archive(argv[2], argv[3], ref, (const char *const *)argv + n, libexec) < 0
+		   ? EXIT_FAILURE
+		   : EXIT_SUCCESS;
+}
+
 static int
 perform(const struct order *o, struct hr_buf *json, struct hr_buf *why)
 {
@@ -113,6 +136,8 @@ main(int argc, char **argv)
 
 	if (argc == 2 && strcmp(argv[1], "--help") == 0)
 		return usage(0);
+	if (argc > 1 && strcmp(argv[1], "v1-archive") == 0)
+		return archive(argc, argv);
 	if (!parse(&o, argc, argv))
 		return usage(2);
 	r = perform(&o, &json, &why);

@@ -57,6 +57,7 @@ libworker_la_SOURCES = \
 	%D%/stay.c %D%/stay.h \
 	%D%/request/trace.c %D%/request/trace.h \
 	%D%/v0/upload.c \
+	%D%/v1/archive.c \
 	%D%/v1/bash.c \
 	%D%/v1/command.c %D%/v1/command.h \
 	%D%/v1/dirs.c \

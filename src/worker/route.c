@@ -111,14 +111,15 @@ hr_request_split(struct hr_request *r)
 }
 
 static bool
-query(const struct hr_request *r, const char *name, bool bytes, struct hr_buf *ret)
+query(const struct hr_request *r, const char *name, bool bytes, size_t which, struct hr_buf *ret)
 {
 	const char *p = r->query, *equals;
 	size_t len, key_len, room = strlen(r->query) + 1;
 	HR_BUF(text, room);
 	bool found = false;
+	size_t n = 0;
 
-	for (; *p != '\0' && text.fail == HR_OK; p += len + (p[len] == '&')) {
+	for (; *p != '\0' && text.fail == HR_OK && n <= which; p += len + (p[len] == '&')) {
 		len = strcspn(p, "&");
 		equals = memchr(p, '=', len);
 		key_len = equals != NULL ? (size_t)(equals - p) : len;
@@ -126,7 +127,8 @@ query(const struct hr_request *r, const char *name, bool bytes, struct hr_buf *r
 		hr_percent_decode(&text, p, key_len, true);
 		if (text.len != strlen(name) || memcmp(hr_buf_str(&text), name, text.len) != 0)
 			continue;
-		found = true;
+		found = which == SIZE_MAX || n == which;
+		n++;
 		hr_buf_reset(&text);
 		if (equals != NULL)
 			hr_percent_decode(&text, equals + 1, len - key_len - 1, true);
@@ -144,13 +146,19 @@ query(const struct hr_request *r, const char *name, bool bytes, struct hr_buf *r
 bool
 hr_request_query(const struct hr_request *r, const char *name, struct hr_buf *ret)
 {
-	return query(r, name, false, ret);
+	return query(r, name, false, SIZE_MAX, ret);
 }
 
 bool
 hr_request_query_bytes(const struct hr_request *r, const char *name, struct hr_buf *ret)
 {
-	return query(r, name, true, ret);
+	return query(r, name, true, SIZE_MAX, ret);
+}
+
+bool
+hr_request_query_at(const struct hr_request *r, const char *name, size_t which, struct hr_buf *ret)
+{
+	return query(r, name, true, which, ret);
 }
 
 /* Redirects "/alive/" and "/alive//" to "/alive". */

@@ -139,6 +139,9 @@ bool hr_v1_is(const struct hr_request *r);
  * missing directories. Returns true with the size in *ret_size, or false after sending an error. */
 bool hr_upload_to(struct hr_worker *w, const struct hr_request *r, const struct hr_buf *path,
     uint64_t *ret_size, struct hr_answer *ret);
+/* Sets the header with the name of a file, the last part of path and a suffix, as Starlette does.
+ */
+void hr_answer_disposition(struct hr_answer *ret, const char *path, const char *suffix);
 /* Sends the file at that absolute path like GET /download_file. */
 void hr_download_file(
     const struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret);

@@ -113,11 +113,12 @@ def starts_at_the_first_request():
         equal((seen["path"], seen["query"], seen["body"]), ("/api/conversations/search", "a=%20b", '{"a": 1}'))
         equal(s.state(), {"state": "ready"})
         equal(s.ask("GET", "/api/settings").json()["pid"], seen["pid"], "the same process")
-        for path in ("/api/file/archive?path=/", "/api/file/download-trajectory/x", "/api/git/repositories/search"):
+        for path in ("/api/file/download-trajectory/x", "/api/git/repositories/search"):
             equal(s.ask("GET", path).json()["path"], path.split("?")[0])
         for path in ("/api/bash/nothing", "/api/file/nothing", "/api/git/nothing", "/api/file/archive/x"):
             equal(s.ask("GET", path).status, 404, "handrail's own")
         equal(s.ask("GET", "/api/file/archive?path=/", key="x").status, 401)
+        equal(s.ask("GET", "/api/file/archive?path=/none").json(), {"detail": "Directory not found"})
         equal(s.ask("GET", "/alive").status, 200)
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The recorded answers of the agent server of OpenHands V1 (t/corpus/v1), and ours to the same requests."""
 
+import io
 import json
 import os
 import pwd
@@ -8,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
 from urllib.parse import quote
 
@@ -22,6 +24,20 @@ DATES = {"GIT_AUTHOR_DATE": "2026-01-02T03:04:05+0200", "GIT_COMMITTER_DATE": "2
 def lines(name):
     with open(os.path.join(SRCDIR, "t", "corpus", "v1", name)) as f:
         return [json.loads(line) for line in f]
+
+
+def members(body):
+    """The members of a compressed tar archive."""
+    with tarfile.open(fileobj=io.BytesIO(body), mode="r:gz") as t:
+        return sorted([m.name, m.mode, t.extractfile(m).read().decode("latin1") if m.isfile() else None]
+                      for m in t.getmembers())
+
+
+def of_archive(a, top):
+    """The headers of an archive, where "@" is the directory of the script or its name."""
+    wanted = {k.lower(): v for k, v in a.headers.items() if k.lower() in ("content-type", "content-disposition")
+              or k.lower().startswith("x-archive-")}
+    return {k: v.replace(quote(top, safe=""), "@").replace(os.path.basename(top), "@") for k, v in wanted.items()}
 
 
 def replay(s, name, least):
@@ -45,6 +61,12 @@ def replay(s, name, least):
             equal(json.loads(got), wanted["answer"], c["target"])
         if "text" in wanted:
             equal(a.body.decode(), wanted["text"], c["target"])
+        if "headers" in wanted:
+            equal(of_archive(a, top), wanted["headers"], c["target"])
+        if "members" in wanted:
+            got = json.dumps(members(a.body))
+            equal(json.loads(got.replace(c["state"], "@") if "path=@&" in c["target"] else got), wanted["members"],
+                  c["target"])
 
 
 class Player:
@@ -169,6 +191,38 @@ def changes():
         replay(s, "changes.jsonl", 90)
 
 
+def archive():
+    with V1() as s:
+        replay(s, "archive.jsonl", 90)
+
+
+def large_archive():
+    """An archive is sent while it is packed, with the rights of the shell's account."""
+    need_root()
+    with Rooted() as s:
+        shutil.chown(s.work_dir, "nobody")
+        s.execute("mkdir d; head -c 40000000 /dev/urandom >d/big; : >d/%s" % ("n" * 200))
+        with open(s.work_dir + "/d/closed", "w") as f:
+            f.write("1")
+        os.chmod(s.work_dir + "/d/closed", 0o600)
+        with open(s.work_dir + "/d/big", "rb") as f:
+            big = f.read()
+        target = "/api/file/archive?format=tar.gz&path=" + s.work_dir
+        a = s.ask("GET", target + "/d")
+        with tarfile.open(fileobj=io.BytesIO(a.body), mode="r:gz") as t:
+            equal(sorted(t.getnames()), ["d", "d/archive_manifest.json", "d/big", "d/" + "n" * 200])
+            equal(t.extractfile("d/big").read() == big, True)
+        os.chmod(s.work_dir + "/d", 0o700)
+        os.chown(s.work_dir + "/d", 0, 0)
+        equal(s.ask("GET", target + "/d/x").status, 404)
+        with tarfile.open(fileobj=io.BytesIO(s.ask("GET", target).body), mode="r:gz") as t:
+            equal([n for n in t.getnames() if "/d" in n], [])
+        equal(s.ask("GET", target + "&exclude=a" * 187).status, 200)
+        equal([s.ask("GET", target + more).status for more in ("&exclude=a" * 188, "&exclude=%00", "&exclude=" +
+                                                               "a" * 5000)], [422] * 3)
+        equal(s.ask("GET", target, key="x").status, 401)
+
+
 def of_cors(a):
     names = [k for k in a.headers if k.lower() == "vary" or k.lower().startswith("access-control-")]
     return {k.lower(): a.headers[k] for k in names}
@@ -256,4 +310,5 @@ def table():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([bash, directories, account, home, transfer, commits, changes, cors, cors_elsewhere, table]))
+    sys.exit(run_tests([bash, directories, account, home, transfer, commits, changes, archive, large_archive, cors,
+                        cors_elsewhere, table]))

@@ -22,8 +22,21 @@
 #define HR_TREE_DEPTH 200 /* maximum of nested directories */
 #define HR_TREE_REPORT_MAX (4u << 20)
 
+/* An archive of chosen files for other programs: compressed (gzip), without links and a report. */
+struct hr_tree_choice {
+	const char *top; /* name of the top in the stream */
+	/* Returns true for an entry that is left out, with everything below it. */
+	bool (*leaves_out)(void *arg, const char *name, bool directory);
+	/* Appends the content of one more file, the last one of the stream, which has `last` as its
+	 * name below the top. Nothing appended: there is none. */
+	void (*put_last)(void *arg, uint64_t files, uint64_t bytes, struct hr_buf *text);
+	const char *last;
+	void *arg;
+};
+
 struct hr_tree_options {
-	bool owner;              /* owner and group are kept, as numbers */
+	const struct hr_tree_choice *choice; /* borrowed; NULL: none */
+	bool owner;                          /* owner and group are kept, as numbers */
 	bool follow;             /* an existing link is followed when a file is written */
 	bool own;                /* the sender keeps its report and adds none to the stream */
 	uint64_t bytes, entries; /* limits for unpacking; 0: no limit */

@@ -42,7 +42,8 @@ struct hr_tree {
 	struct hr_tree_report *r;
 	hr_tree_write_fn *fn;
 	void *arg;
-	bool gone; /* the receiver has gone away */
+	bool gone;             /* the receiver has gone away */
+	uint64_t files, bytes; /* files in the stream, and their sizes */
 };
 
 /* ---- the report ---- */
@@ -60,11 +61,24 @@ hr_tree_report_add(struct hr_tree_report *r, const char *path, const char *reaso
 	hr_buf_addc(&r->list, '}');
 }
 
+static const char *
+top_of(const struct hr_tree *t)
+{
+	return t->o.choice != NULL ? t->o.choice->top : HR_TREE_TOP;
+}
+
+/* Returns the path to the current entry below the top, with a slash before it. */
+static const char *
+name_of(const struct hr_tree *t)
+{
+	return hr_buf_str(&t->way) + strlen(top_of(t));
+}
+
 /* Leaves out the current entry. Never fails. */
 static int
 leave_out(struct hr_tree *t, const char *reason)
 {
-	const char *way = hr_buf_str(&t->way) + strlen(HR_TREE_TOP);
+	const char *way = name_of(t);
 
 	hr_tree_report_add(t->r, way + (*way == '/'), reason);
 	return 0;
@@ -243,6 +257,10 @@ put_entry(struct hr_tree *t, int dir, const char *name, unsigned depth, struct h
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 		return errno == ENOENT ? 0 : leave_out(t, strerror(errno));
+	if (t->o.choice != NULL &&
+	    (S_ISLNK(st.st_mode) ||
+		t->o.choice->leaves_out(t->o.choice->arg, name_of(t) + 1, S_ISDIR(st.st_mode))))
+		return 0;
 	if (S_ISLNK(st.st_mode)) {
 		n = readlinkat(dir, name, target, sizeof(target) - 1);
 		if (n < 0)
@@ -258,7 +276,11 @@ put_entry(struct hr_tree *t, int dir, const char *name, unsigned depth, struct h
 		return leave_out(t, strerror(errno));
 	if (S_ISDIR(st.st_mode))
 		return put_directory(t, fd, &st, depth + 1, err);
-	return S_ISREG(st.st_mode) ? put_file(t, fd, &st, err) : leave_out(t, kind_of(st.st_mode));
+	if (!S_ISREG(st.st_mode))
+		return leave_out(t, kind_of(st.st_mode));
+	t->files++;
+	t->bytes += (uint64_t)st.st_size;
+	return put_file(t, fd, &st, err);
 }
 
 struct names {
@@ -440,6 +462,7 @@ begin(struct hr_tree *t, struct hr_err *err)
 	if (t->a == NULL || t->e == NULL)
 		return hr_err_nomem(err);
 	if (archive_write_set_format_pax(t->a) != ARCHIVE_OK ||
+	    (t->o.choice != NULL && archive_write_add_filter_gzip(t->a) != ARCHIVE_OK) ||
 	    archive_write_set_bytes_per_block(t->a, BUFFER) != ARCHIVE_OK ||
 	    archive_write_set_bytes_in_last_block(t->a, 1) != ARCHIVE_OK ||
 	    archive_write_open(t->a, t, NULL, on_block, NULL) != ARCHIVE_OK)
@@ -460,6 +483,20 @@ put_report(struct hr_tree *t, struct hr_err *err)
 	return put_short(t, &st, hr_buf_str(list), list->len, err);
 }
 
+static int
+put_last(struct hr_tree *t, struct hr_err *err)
+{
+	const struct stat st = {.st_mode = S_IFREG | 0644};
+	const struct hr_tree_choice *c = t->o.choice;
+	HR_BUF(text, REPORT_MAX);
+
+	c->put_last(c->arg, t->files, t->bytes, &text);
+	hr_buf_addf(&t->way, "/%s", c->last);
+	if (hr_buf_check(&t->way, err) < 0 || hr_buf_check(&text, err) < 0)
+		return -1;
+	return text.len > 0 ? put_short(t, &st, text.p, text.len, err) : 0;
+}
+
 int
 hr_tree_send(struct hr_tree *t, hr_tree_write_fn *fn, void *arg, struct hr_tree_report *r,
     struct hr_err *err)
@@ -470,13 +507,13 @@ hr_tree_send(struct hr_tree *t, hr_tree_write_fn *fn, void *arg, struct hr_tree_
 	t->fn = fn;
 	t->arg = arg;
 	t->r = r;
-	hr_buf_adds(&t->way, HR_TREE_TOP);
+	hr_buf_adds(&t->way, top_of(t));
 	if (begin(t, err) == 0 && hr_buf_check(&t->way, err) == 0)
 		done = t->link != NULL          ? put_link(t, &t->st, t->link, err)
 		       : S_ISDIR(t->st.st_mode) ? put_directory(t, t->top, &t->st, 0, err)
 						: put_file(t, t->top, &t->st, err);
 	if (done == 0)
-		done = put_report(t, err);
+		done = t->o.choice != NULL ? put_last(t, err) : put_report(t, err);
 	if (done == 0 && (archive_write_close(t->a) != ARCHIVE_OK || t->gone))
 		done = fail(t, err);
 	hr_tree_locale_end(&l);

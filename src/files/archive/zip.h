@@ -9,7 +9,7 @@
 #include "files/archive/unpack.h"
 
 #define HR_ZIP_FILE "handrail-zip.so"
-#define HR_ZIP_VERSION 5 /* version of the struct below and of its functions' parameters */
+#define HR_ZIP_VERSION 6 /* version of the struct below and of its functions' parameters */
 
 struct hr_zip {
 	unsigned version; /* first member, since it is checked before any other */

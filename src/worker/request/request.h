@@ -85,5 +85,8 @@ bool hr_request_from_here(const struct hr_request *r);
 bool hr_request_query(const struct hr_request *r, const char *name, struct hr_buf *ret);
 /* Does the same for values that need not be UTF-8, such as file names. */
 bool hr_request_query_bytes(const struct hr_request *r, const char *name, struct hr_buf *ret);
+/* Does the same for one of several values, counted from 0. */
+bool
+hr_request_query_at(const struct hr_request *r, const char *name, size_t which, struct hr_buf *ret);
 
 #endif

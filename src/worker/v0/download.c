@@ -29,9 +29,8 @@
 
 #define QUERY_MAX (64u << 10)
 
-/* Sets the file's name in the headers as Starlette does. */
-static void
-add_disposition(struct hr_answer *ret, const char *path, const char *suffix)
+void
+hr_answer_disposition(struct hr_answer *ret, const char *path, const char *suffix)
 {
 	const char *slash = strrchr(path, '/');
 	const char *name = slash != NULL ? slash + 1 : path;
@@ -97,7 +96,7 @@ hr_handle_download(struct hr_worker *w, struct hr_request *r, struct hr_answer *
 		s.send = zip->pack_send;
 		s.done = zip->pack_free;
 		ret->content_type = "application/zip";
-		add_disposition(ret, hr_buf_str(&path), ".zip");
+		hr_answer_disposition(ret, hr_buf_str(&path), ".zip");
 		hr_answer_stream(ret, &s);
 	} else if (why.fail != HR_OK) {
 		hr_answer_generic(ret);
@@ -205,7 +204,7 @@ hr_download_file(
 		    S_ISDIR(st.st_mode) ? "400: Path is a directory" : "400: Not a regular file");
 	} else {
 		ret->content_type = "application/octet-stream";
-		add_disposition(ret, path, "");
+		hr_answer_disposition(ret, path, "");
 		if (r->direct || !leave_to_nginx(w, fd, &st, ret)) {
 			hr_answer_header(ret, "X-Content-Type-Options", "nosniff");
 			hr_answer_header(

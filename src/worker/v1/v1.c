@@ -126,6 +126,15 @@ search_subdirs(struct hr_rex_call *c, struct hr_span rest)
 		hr_v1_subdirectories(c, &path);
 }
 
+static void
+archive(struct hr_rex_call *c, struct hr_span rest)
+{
+	HR_BUF(path, PATH_MAX_LEN);
+
+	if (absolute_path(c, rest, &path))
+		hr_v1_archive(c, &path);
+}
+
 /* ---- git, with the rights of the shell's user instead of the server's ---- */
 
 static const char *
@@ -273,6 +282,34 @@ commits(struct hr_rex_call *c, struct hr_span rest)
 		hr_answer_generic(c->ret);
 }
 
+/* Answers without an agent server, which keeps the tokens of the services: there is none. */
+static void
+repositories(struct hr_rex_call *c, struct hr_span rest)
+{
+	static const char *const others[] = {"gitlab", "bitbucket", "azure_devops", NULL};
+	HR_BUF(provider, 256);
+	HR_BUF(text, 256);
+	long long limit = 100;
+
+	if (!hr_span_equal(rest, hr_span_of("search"))) {
+		hr_answer_detail(c->ret, 404, "Not Found");
+	} else if (!hr_v1_number(c, "limit", 1, 100, &limit)) {
+		return;
+	} else if (!hr_request_query(c->r, "provider", &provider) ||
+		   (strcmp(hr_buf_str(&provider), "github") != 0 &&
+		       !hr_is_one_of(hr_buf_str(&provider), others))) {
+		hr_answer_detail(
+		    c->ret, 422, "provider must be github, gitlab, bitbucket or azure_devops");
+	} else if (hr_is_one_of(provider.p, others)) {
+		hr_buf_addf(
+		    &text, "Repository discovery is not supported for provider '%s'", provider.p);
+		hr_answer_detail(c->ret, 400, hr_buf_str(&text));
+	} else {
+		hr_buf_adds(
+		    &c->ret->body, "{\"items\":[],\"next_page_id\":null,\"missing_token\":true}");
+	}
+}
+
 /* ---- routes ---- */
 
 static void
@@ -360,10 +397,13 @@ static const struct {
     {"/api/file/download", "GET", true, false, download},
     {"/api/file/create_directory", "POST", false, false, create_directory},
     {"/api/file/search_subdirs", "GET", false, false, search_subdirs},
+    {"/api/file/archive", "GET", false, false, archive},
+    {"/api/file/download-trajectory", "GET", true, false, hr_v1_trajectory},
     {"/api/file/home", "GET", false, false, home},
     {"/api/git/changes", "GET", true, false, changes},
     {"/api/git/commits", "GET", true, false, commits},
     {"/api/git/diff", "GET", true, false, diff},
+    {"/api/git/repositories", "GET", true, false, repositories},
 };
 
 bool

@@ -35,6 +35,11 @@ void hr_v1_make_directory(struct hr_rex_call *c, const struct hr_buf *path);
 void hr_v1_subdirectories(struct hr_rex_call *c, const struct hr_buf *path);
 void hr_v1_home(struct hr_rex_call *c);
 
+/* ---- archive.c; path is absolute ---- */
+void hr_v1_archive(struct hr_rex_call *c, const struct hr_buf *path);
+/* Answers without an agent server, which makes the conversations, that there is none. */
+void hr_v1_trajectory(struct hr_rex_call *c, struct hr_span id);
+
 /* ---- query.c ---- */
 
 /* Parses a date and time, as microseconds since 1970, a number or a truth value of the query; *io
