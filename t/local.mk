@@ -12,7 +12,7 @@ endif
 TESTS += %D%/e2e/test_conversations.py %D%/e2e/test_edge.py %D%/e2e/test_service.py %D%/e2e/test_once.py \
 	%D%/e2e/test_files.py %D%/e2e/test_transfer.py %D%/e2e/test_git.py %D%/e2e/test_viewer.py %D%/e2e/test_www.py \
 	%D%/e2e/test_keeper.py %D%/e2e/test_plugins.py \
-	%D%/e2e/test_door.py %D%/e2e/test_mcp.py %D%/e2e/test_swerex.py %D%/e2e/test_v1_replay.py
+	%D%/e2e/test_door.py %D%/e2e/test_mcp.py %D%/e2e/test_swerex.py %D%/e2e/test_v1_replay.py %D%/e2e/test_v1_sockets.py
 
 # base
 check_PROGRAMS += %D%/unit/test_fd %D%/unit/test_hierarchy %D%/unit/test_log %D%/unit/test_loop %D%/unit/test_path \
@@ -267,11 +267,12 @@ t_unit_test_vscode_LDADD = libvscode.la $(CHECK_LIBS)
 
 EXTRA_DIST += %D%/real/run
 EXTRA_DIST += %D%/e2e/mcp_agents.py %D%/e2e/mcp_clients.py %D%/e2e/mcp_conformance.py %D%/e2e/mcp_cuts.py \
-	%D%/e2e/test_v1.py %D%/e2e/test_v1_replay.py %D%/e2e/v1_sdk.py
+	%D%/e2e/test_v1.py %D%/e2e/test_v1_replay.py %D%/e2e/test_v1_sockets.py %D%/e2e/v1_sdk.py
 EXTRA_PROGRAMS += %D%/e2e/mcp_worker
 t_e2e_mcp_worker_SOURCES = %D%/e2e/mcp_worker.c src/worker/accept.c src/worker/harden.c src/worker/main.c src/worker/request/reply.c
 t_e2e_mcp_worker_CFLAGS = $(handrail_worker_CFLAGS)
 t_e2e_mcp_worker_LDADD = $(handrail_worker_LDADD)
 EXTRA_DIST += %D%/e2e/test_swerex.py %D%/e2e/swerex_suite.py %D%/corpus/swerex/swerex.jsonl \
-	%D%/corpus/v1/README %D%/corpus/v1/bash.jsonl %D%/corpus/v1/changes.jsonl %D%/corpus/v1/commits.jsonl %D%/corpus/v1/cors.jsonl \
+	%D%/corpus/v1/README %D%/corpus/v1/archive.jsonl %D%/corpus/v1/bash.jsonl %D%/corpus/v1/sockets.jsonl \
+	%D%/corpus/v1/changes.jsonl %D%/corpus/v1/commits.jsonl %D%/corpus/v1/cors.jsonl \
 	%D%/corpus/v1/directories.jsonl %D%/corpus/v1/git.jsonl %D%/corpus/v1/routes %D%/corpus/v1/transfer.jsonl

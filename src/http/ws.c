@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sha1.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,22 +173,6 @@ hr_ws_receive(struct hr_ws *w, hr_ws_message_fn *fn, void *arg, struct hr_err *e
 }
 
 /* ---- opening ---- */
-
-void
-hr_ws_accept(const char *key, char *ret)
-{
-	static const char magic[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-	uint8_t digest[SHA1_DIGEST_LENGTH];
-	HR_BUF(b, 64);
-	SHA1_CTX ctx;
-
-	SHA1Init(&ctx);
-	SHA1Update(&ctx, (const uint8_t *)key, strlen(key));
-	SHA1Update(&ctx, (const uint8_t *)magic, sizeof(magic) - 1);
-	SHA1Final(digest, &ctx);
-	hr_quote_base64(&b, digest, sizeof(digest));
-	(void)snprintf(ret, 64, "%s", hr_buf_str(&b));
-}
 
 /* Waits until the connection is ready, `end` passes, or the caller gives up. */
 static int

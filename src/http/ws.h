@@ -37,7 +37,4 @@ int hr_ws_flush(struct hr_ws *w, struct hr_err *err);
  * 0; 1: fn stopped, or the server has closed; -1 with *err. */
 int hr_ws_receive(struct hr_ws *w, hr_ws_message_fn *fn, void *arg, struct hr_err *err);
 
-/* Computes the server's answer to a key, for the test. `ret` has room for 64 bytes. */
-void hr_ws_accept(const char *key, char *ret);
-
 #endif

@@ -1,38 +1,65 @@
-/* Handles frames of a WebSocket. A server's frames are not masked; a control frame may come between
- * the fragments of a message. */
+/* Handles frames of a WebSocket. Only a client's frames are masked; a control frame may come
+ * between the fragments of a message. */
 #include "config.h"
 
 #include "http/wsframe.h"
 
+#include <sha1.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/types.h>
 
-#define HEAD_MAX 10 /* maximum head of a server's frame */
+#include "base/text/quote.h"
+
+#define HEAD_MAX 14 /* maximum head of a frame */
+#define MASK 4
+
+void
+hr_ws_accept(const char *key, char *ret)
+{
+	static const char magic[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+	uint8_t digest[SHA1_DIGEST_LENGTH];
+	HR_BUF(b, 64);
+	SHA1_CTX ctx;
+
+	SHA1Init(&ctx);
+	SHA1Update(&ctx, (const uint8_t *)key, strlen(key));
+	SHA1Update(&ctx, (const uint8_t *)magic, sizeof(magic) - 1);
+	SHA1Final(digest, &ctx);
+	hr_quote_base64(&b, digest, sizeof(digest));
+	(void)snprintf(ret, 64, "%s", hr_buf_str(&b));
+}
 
 void
 hr_wsframe_put(
     struct hr_buf *b, enum hr_ws_op op, const unsigned char mask[4], const void *p, size_t len)
 {
+	const unsigned masked = mask != NULL ? 0x80 : 0;
 	const unsigned char *from = p;
 	char *to;
 	size_t i;
 
 	hr_buf_addc(b, (char)(0x80 | (unsigned)op));
 	if (len < 126) {
-		hr_buf_addc(b, (char)(0x80 | len));
+		hr_buf_addc(b, (char)(masked | len));
 	} else if (len <= 0xffff) {
-		hr_buf_addc(b, (char)(0x80 | 126));
+		hr_buf_addc(b, (char)(masked | 126));
 		hr_buf_addc(b, (char)(len >> 8));
 		hr_buf_addc(b, (char)len);
 	} else {
 		int shift;
 
-		hr_buf_addc(b, (char)(0x80 | 127));
+		hr_buf_addc(b, (char)(masked | 127));
 		for (shift = 56; shift >= 0; shift -= 8)
 			hr_buf_addc(b, (char)((uint64_t)len >> shift));
 	}
-	hr_buf_add(b, mask, 4);
+	if (mask == NULL) {
+		hr_buf_add(b, p, len);
+		return;
+	}
+	hr_buf_add(b, mask, MASK);
 	to = hr_buf_reserve(b, len);
 	if (to == NULL)
 		return;
@@ -45,6 +72,7 @@ void
 hr_wsframes_init(struct hr_wsframes *f)
 {
 	memset(f, 0, sizeof(*f));
+	f->most = HR_WS_MESSAGE_MAX;
 	hr_buf_init(&f->in, HR_WS_MESSAGE_MAX + HEAD_MAX);
 	hr_buf_init(&f->message, HR_WS_MESSAGE_MAX);
 }
@@ -62,10 +90,11 @@ struct head {
 	size_t len, size; /* length of the payload; of the head itself */
 };
 
-/* Parses a head. Returns 1, or 0 if it is not complete yet. */
+/* Parses a head. Returns 1 with the whole frame there, or 0 if it is not complete yet. */
 static int
-read_head(struct head *h, const struct hr_buf *in, struct hr_err *err)
+read_head(struct head *h, const struct hr_wsframes *f, struct hr_err *err)
 {
+	const struct hr_buf *in = &f->in;
 	const unsigned char *p = (const unsigned char *)in->p;
 	uint64_t len;
 	size_t more;
@@ -76,8 +105,8 @@ read_head(struct head *h, const struct hr_buf *in, struct hr_err *err)
 	more = len == 126 ? 2 : len == 127 ? 8 : 0;
 	h->final = (p[0] & 0x80) != 0;
 	h->op = p[0] & 0x0f;
-	h->size = 2 + more;
-	if ((p[0] & 0x70) != 0 || (p[1] & 0x80) != 0)
+	h->size = 2 + more + (f->server ? MASK : 0);
+	if ((p[0] & 0x70) != 0 || ((p[1] & 0x80) != 0) != f->server)
 		return hr_err_set(err, HR_E_PROTO, "a frame with unknown reserved bits");
 	if (h->op >= 8 && (!h->final || len > HR_WS_CONTROL_MAX || h->op > HR_WS_PONG))
 		return hr_err_set(err, HR_E_PROTO, "a control frame that is none");
@@ -86,13 +115,22 @@ read_head(struct head *h, const struct hr_buf *in, struct hr_err *err)
 	if (in->len < h->size)
 		return 0;
 	if (more > 0)
-		for (len = 0; more > 0; more--)
-			len = len << 8 | p[h->size - more];
-	if (len > HR_WS_MESSAGE_MAX)
+		for (len = 0, p += 2; more > 0; more--)
+			len = len << 8 | *p++;
+	if (len > f->most)
 		return hr_err_set(
 		    err, HR_E_TOOLARGE, "a frame of %llu bytes", (unsigned long long)len);
 	h->len = (size_t)len;
 	return in->len - h->size >= h->len;
+}
+
+static void
+unmask(char *payload, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		payload[i] = (char)(payload[i] ^ payload[(ssize_t)(i % MASK) - MASK]);
 }
 
 /* Adds a part of a message. Returns 0 to continue, 1 if fn stopped. */
@@ -109,6 +147,8 @@ fragment(struct hr_wsframes *f, const struct head *h, const char *p, hr_ws_messa
 		return fn(arg, (enum hr_ws_op)h->op, p, h->len) != 0;
 	if (f->op == 0)
 		f->op = h->op;
+	if (f->message.len + h->len > f->most)
+		return hr_err_set(err, HR_E_TOOLARGE, "a message of too many fragments");
 	hr_buf_add(&f->message, p, h->len);
 	if (hr_buf_check(&f->message, err) != 0)
 		return -1;
@@ -136,9 +176,11 @@ hr_wsframes_feed(struct hr_wsframes *f, const char *p, size_t len, hr_ws_message
 		len -= n;
 		if (hr_buf_check(&f->in, err) != 0)
 			return -1;
-		while (r == 0 && (r = read_head(&h, &f->in, err)) == 1) {
-			const char *payload = f->in.p + h.size;
+		while (r == 0 && (r = read_head(&h, f, err)) == 1) {
+			char *payload = f->in.p + h.size;
 
+			if (f->server)
+				unmask(payload, h.len);
 			r = h.op >= 8 ? fn(arg, (enum hr_ws_op)h.op, payload, h.len) != 0
 				      : fragment(f, &h, payload, fn, arg, err);
 			hr_buf_drop_front(&f->in, h.size + h.len);

@@ -1,7 +1,8 @@
-/* hr_wsframe: implements the client's side of WebSocket frames (RFC 6455). Pure. */
+/* hr_wsframe: implements WebSocket frames (RFC 6455). Pure. */
 #ifndef HR_HTTP_WSFRAME_H
 #define HR_HTTP_WSFRAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
@@ -16,9 +17,12 @@ enum hr_ws_op {
 };
 
 #define HR_WS_CONTROL_MAX 125        /* maximum bytes of a close, ping or pong */
-#define HR_WS_MESSAGE_MAX (4u << 20) /* maximum bytes of a server's message */
+#define HR_WS_MESSAGE_MAX (4u << 20) /* maximum bytes of a message that is received */
 
-/* Appends one whole frame: final, masked with `mask`. */
+/* Computes the server's answer to a client's key. `ret` has room for 64 bytes. */
+void hr_ws_accept(const char *key, char *ret);
+
+/* Appends one whole frame: final, masked with `mask`; NULL, for a server: not masked. */
 void hr_wsframe_put(
     struct hr_buf *b, enum hr_ws_op op, const unsigned char mask[4], const void *p, size_t len);
 
@@ -29,6 +33,8 @@ struct hr_wsframes {
 	struct hr_buf in;      /* input that is not yet a whole frame */
 	struct hr_buf message; /* the fragments received so far */
 	int op;                /* type of their message; 0: none */
+	bool server;           /* the other side is a client, whose frames are masked */
+	size_t most;           /* bytes of a message; at first HR_WS_MESSAGE_MAX, no larger */
 };
 
 void hr_wsframes_init(struct hr_wsframes *f);

@@ -3,6 +3,7 @@
 
 #include "proto/keysum.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/types.h>
 
@@ -19,4 +20,19 @@ hr_keysum(const unsigned char salt[HR_KEYSUM_SALT], const char *key, size_t len,
 	SHA256Update(&sha, (const uint8_t *)key, len);
 	SHA256Final(ret, &sha);
 	explicit_bzero(&sha, sizeof(sha)); /* the context still has the last block */
+}
+
+void
+hr_keysum_hex(const char *key, char ret[2 * HR_KEYSUM + 1])
+{
+	unsigned char sum[HR_KEYSUM];
+	SHA2_CTX sha;
+	size_t i;
+
+	SHA256Init(&sha);
+	SHA256Update(&sha, (const uint8_t *)key, strlen(key));
+	SHA256Final(sum, &sha);
+	explicit_bzero(&sha, sizeof(sha));
+	for (i = 0; i < HR_KEYSUM; i++)
+		(void)snprintf(ret + 2 * i, 3, "%02x", sum[i]);
 }

@@ -20,6 +20,9 @@ struct hr_keysum_head {
 void hr_keysum(const unsigned char salt[HR_KEYSUM_SALT], const char *key, size_t len,
     unsigned char ret[HR_KEYSUM]);
 
+/* Puts the plain SHA-256 of the key in hexadecimal, as a fleet sends it. */
+void hr_keysum_hex(const char *key, char ret[2 * HR_KEYSUM + 1]);
+
 /* Compares in constant time: the volatile keeps the compiler from leaving early. */
 static inline bool
 hr_keysum_equal(const unsigned char a[HR_KEYSUM], const unsigned char b[HR_KEYSUM])

@@ -71,7 +71,10 @@ libworker_la_CFLAGS = $(AM_CFLAGS) $(FCGI_CFLAGS) $(JSONC_CFLAGS) $(PCRE2_CFLAGS
 libworker_la_LIBADD = \
 	libdoor.la libactions.la libe2b.la libsearch.la libsigninweb.la libfiles.la libprotojson.la libkeysum.la libproto.la libterm.la libshell.la libbase.la
 
-pkglibexec_PROGRAMS += handrail-worker handrail-bound
+pkglibexec_PROGRAMS += handrail-worker handrail-bound handrail-bash-events
+handrail_bash_events_SOURCES = %D%/harden.c %D%/harden.h %D%/v1/follow.c %D%/v1/follow.h %D%/v1/socket.c
+handrail_bash_events_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+handrail_bash_events_LDADD = libworker.la libdetectload.la libwsserve.la libloop.la libbase.la
 handrail_bound_SOURCES = %D%/v1/bound.c %D%/v1/bound.h
 handrail_bound_LDADD = libbase.la
 handrail_worker_SOURCES = \

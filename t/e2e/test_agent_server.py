@@ -154,8 +154,8 @@ def sockets():
         equal(first(s, "\ud800"), "refused", "no character")
         for target, headers, want in (("/sockets/session?a=b&session_api_key=" + KEY, (), "open"),
                                       ("/sockets/session?session_api_key=x", (), "refused"),
-                                      ("/sockets/bash-events", ("X-Session-API-Key: " + KEY,), "open"),
-                                      ("/sockets/bash-events", ("X-Session-API-Key: x",), "refused"),
+                                      ("/sockets/events/x", ("X-Session-API-Key: " + KEY,), "open"),
+                                      ("/sockets/events/x", ("X-Session-API-Key: x",), "refused"),
                                       ("/sockets/x?session_api_key=x", ("X-Handrail-Checked: 1",), "refused")):
             with Socket(s, target, *headers) as w:
                 equal((w.status, w.hear()), (101, want), (target, headers))

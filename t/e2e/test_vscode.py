@@ -300,7 +300,7 @@ def beside_the_others():
         equal("PYTHONPATH" in seen["env"], False, "of the kernel alone")
         browser = ["browser"] if os.path.exists(os.path.join(BUILDDIR, "handrail-browser")) else []
         equal(sorted(s.get("/ready").json()["components"]["plugins"]),
-              ["agent_skills"] + browser + ["envd", "jupyter", "mcp", "vscode"])
+              ["agent_skills", "bash-events"] + browser + ["envd", "jupyter", "mcp", "vscode"])
 
 
 def a_taken_port():

@@ -203,6 +203,14 @@ wanted_limit(const struct hr_rex_call *c)
 	return s < 1 ? 1 : s > HR_EXEC_LIMIT_MAX ? HR_EXEC_LIMIT_MAX : s;
 }
 
+bool
+hr_v1_begin(struct hr_rex_call *c)
+{
+	struct hr_v1_command m;
+
+	return begin(c, (struct hr_span){NULL, 0}, &m, wanted_limit(c));
+}
+
 void
 hr_v1_start(struct hr_rex_call *c)
 {

@@ -66,6 +66,9 @@ struct hr_v1_event {
 	const int64_t *code;
 };
 
+/* Returns the number of output events that there are now. */
+int64_t hr_v1_outputs_now(
+    const struct hr_rex_call *c, const struct hr_v1_command *m, const struct hr_v1_state *state);
 /* Returns the number of output events of an ended command. */
 uint64_t hr_v1_outputs(const struct hr_rex_call *c, const char *id);
 void hr_v1_put_time(struct hr_buf *b, int64_t ms);

@@ -58,6 +58,19 @@ outputs_of(const struct listed *l)
 	return (int64_t)(pieces(l->s.out_size) + (l->over ? pieces(l->s.err_size) + 1 : 0));
 }
 
+int64_t
+hr_v1_outputs_now(
+    const struct hr_rex_call *c, const struct hr_v1_command *m, const struct hr_v1_state *state)
+{
+	struct listed l;
+	int64_t n;
+
+	list_command(c, m, state, &l);
+	n = outputs_of(&l);
+	hr_v1_streams_close(&l.s);
+	return n;
+}
+
 /* Orders the events: whole pieces of stdout, then of stderr, then the rest of both with the exit
  * code. While the command runs only the first group exists. */
 static struct hr_v1_event

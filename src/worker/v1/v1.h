@@ -13,6 +13,8 @@ extern const struct hr_rex_model hr_v1_bash_model;
 /* ---- bash.c; the model above checks the bodies ---- */
 void hr_v1_start(struct hr_rex_call *c);
 void hr_v1_execute(struct hr_rex_call *c);
+/* Starts the command without an answer. Returns false after sending an error. */
+bool hr_v1_begin(struct hr_rex_call *c);
 /* Drops the results of all ended commands. */
 void hr_v1_clear(struct hr_rex_call *c);
 /* Stops the command with the id from the path. */

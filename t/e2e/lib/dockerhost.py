@@ -83,6 +83,7 @@ def make_image(top, more=None, owned=None):
                      ("handrail-agent-server", "openhands/libexec/handrail"),
                      ("handrail-jupyter", "openhands/libexec/handrail"),
                      ("handrail-bound", "openhands/libexec/handrail"),
+                     ("handrail-bash-events", "openhands/libexec/handrail"),
                      ("handrail-office", "openhands/libexec/handrail")):
         real = os.path.join(BUILD, ".libs", name)
         path = real if os.path.exists(real) else os.path.join(BUILD, name)

@@ -1,0 +1,57 @@
+/* hr_wsserve: a server of WebSockets in a plugin. nginx is its only client. All calls and callbacks
+ * are in the loop's thread. */
+#ifndef HR_HTTP_WSSERVE_H
+#define HR_HTTP_WSSERVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/span.h"
+
+struct hr_loop;
+struct hr_wsserve;
+struct hr_wsconn; /* a connection; valid until `left` returns */
+
+struct hr_wsserve_calls {
+	/* Gets a request to open a WebSocket, and answers it by one of the two calls below. */
+	void (*asked)(void *arg, struct hr_wsconn *c);
+	/* Gets a message of text; NULL: one of bytes. */
+	void (*message)(void *arg, struct hr_wsconn *c, const char *p, size_t len);
+	/* The client has taken all that was sent. */
+	void (*drained)(void *arg, struct hr_wsconn *c);
+	/* The connection has ended, after `asked`. Not called by hr_wsserve_close(). */
+	void (*left)(void *arg, struct hr_wsconn *c);
+};
+
+/* Serves the connections of a listening socket, which stays the caller's: at most `most` of them. A
+ * further one takes the place of the first that is not trusted. A client that is slow with its
+ * request is closed after some seconds.
+ * Returns NULL with *err set. */
+struct hr_wsserve *hr_wsserve_open(struct hr_loop *loop, int listener, unsigned most,
+    const struct hr_wsserve_calls *calls, void *arg, struct hr_err *err);
+/* Closes all connections; accepts NULL. */
+void hr_wsserve_close(struct hr_wsserve *s);
+
+/* Returns the target of the request, and the value of a header, "" if it is missing. Both are
+ * borrowed until the request is answered. */
+const char *hr_wsconn_target(const struct hr_wsconn *c);
+const char *hr_wsconn_header(struct hr_wsconn *c, const char *name);
+/* Accepts, or answers with a status such as "404 Not Found" and closes. */
+void hr_wsconn_accept(struct hr_wsconn *c);
+void hr_wsconn_refuse(struct hr_wsconn *c, const char *status, const char *json);
+/* Closes with the code and reason after so many milliseconds, unless the client is trusted. */
+void hr_wsconn_limit(struct hr_wsconn *c, int64_t ms, int code, const char *reason);
+/* Lifts that limit, and the one that messages may have 16 KiB. */
+void hr_wsconn_trust(struct hr_wsconn *c);
+/* Sends a message of text, which is kept until the client has taken it. */
+void hr_wsconn_send(struct hr_wsconn *c, const char *p, size_t len);
+bool hr_wsconn_is_drained(const struct hr_wsconn *c);
+/* Sends the code and the reason, and closes once they are taken or after some seconds. */
+void hr_wsconn_close(struct hr_wsconn *c, int code, const char *reason);
+
+/* Keeps and returns the caller's own data, NULL at first. */
+void hr_wsconn_own(struct hr_wsconn *c, void *own);
+void *hr_wsconn_own_of(const struct hr_wsconn *c);
+
+#endif
