@@ -26,6 +26,7 @@ from lib.tap import equal  # noqa: E402
 NOWHERE = {"sandboxID": "0" * 32}
 UNAUTHORIZED = {"code": 401, "message": "unauthorized access, please provide a valid access token or method signing "
                                         "if supported"}
+FEW, MORE = 20, 80  # streams: few enough for the connections that nginx of a sandbox has at first
 # a program at a port, which answers with the request that it got
 ECHO = """
 import http.server
@@ -236,6 +237,48 @@ def inputs(f):
         s.close()
 
 
+def memory_of_nginx(pids):
+    """Anonymous memory (PSS) of those that are nginx, in KB."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError), open("/proc/%d/comm" % pid) as comm:
+            if comm.read() == "nginx\n":
+                with open("/proc/%d/smaps_rollup" % pid) as rollup:
+                    total += next(int(line.split()[1]) for line in rollup if line.startswith("Pss_Anon:"))
+    return total
+
+
+def memory(f):
+    """An open stream takes little memory of nginx of the service and of the sandbox, though its body comes in chunks,
+    as the SDKs send it, and after the head."""
+    o = f.create()
+    call = framed(process={"cmd": "/bin/sleep", "args": ["1000"]}, stdin=False)
+    head = ("POST /process.Process/Start HTTP/1.1\r\nHost: a\r\nE2b-Sandbox-Id: %s\r\nE2b-Sandbox-Port: 49983\r\n"
+            "X-Access-Token: %s\r\nContent-Type: application/connect+json\r\nTransfer-Encoding: chunked\r\n"
+            "Expect: 100-continue\r\n\r\n" % (o["sandboxID"], o["envdAccessToken"])).encode()
+
+    def used():
+        box = f.box(of_v0(o))["pid"]
+        inside = {box, *process.descendants(box)}
+        return memory_of_nginx(set(process.descendants(f.process.pid)) - inside), memory_of_nginx(inside)
+
+    with contextlib.ExitStack() as stack:
+        for n in range(FEW + MORE):
+            if n == FEW:
+                before = used()
+            sock = stack.enter_context(socket.create_connection(("127.0.0.1", f.port), PATIENCE))
+            for data, wanted in ((head, b" 100 "), (call + b"0\r\n\r\n", b'"start"')):
+                sock.sendall(data)
+                got = b""
+                while wanted not in got:
+                    part = sock.recv(65536)
+                    equal(part != b"", True, got)
+                    got += part
+        service, sandbox = ((after - first) / MORE for first, after in zip(before, used()))
+    equal(29 > service > 1, True, "%.1f KB of the service's" % service)
+    equal(21.5 > sandbox > 1, True, "%.1f KB of the sandbox's" % sandbox)
+
+
 def resets(f):
     """Streams of a killed sandbox end by a reset, when the sandbox is not found already; others continue."""
     o, p = f.create(), f.create()
@@ -339,7 +382,7 @@ def each(case):
     return one
 
 
-CASES = [each(c) for c in (refusals, signatures, programs, signals, inputs, resets, killed_nginx, killed_keeper,
+CASES = [each(c) for c in (refusals, signatures, programs, signals, inputs, memory, resets, killed_nginx, killed_keeper,
                            named)]
 
 if __name__ == "__main__":

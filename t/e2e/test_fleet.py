@@ -222,7 +222,8 @@ def wrong_requests():
             for body in (None, b"", b"null", b"[]", {}, {"runtime_id": 7}):
                 equal(f.call("POST", path, body)[0], 400, "%s %r" % (path, body))
         equal(f.call("GET", "/start")[0], 405)
-        equal(f.call("GET", "/-/route")[0], 404, "nginx's own")
+        for path in ("/-/route", "/-/route-short"):
+            equal(f.call("GET", path)[0], 404, "nginx's own")
         equal(f.call("GET", "/-/sandbox")[0], 404)
         equal(f.sandboxes(), [], "nothing was made")
 

@@ -40,6 +40,9 @@ set_headers(struct hr_buf *b, const struct hr_plugin *p, const struct hr_manifes
 	if (h->stream_body)
 		hr_buf_adds(b, "\tproxy_set_header X-HTTP-Method-Override $request_method;\n"
 			       "\tproxy_method TRACE;\n\tclient_body_timeout 7d;\n");
+	/* nginx keeps the buffer until the stream that follows the body ends */
+	else if (h->user)
+		hr_buf_adds(b, "\tclient_body_buffer_size 1k;\n");
 }
 
 static void

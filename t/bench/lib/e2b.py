@@ -64,7 +64,7 @@ def rest(report, found, figures):
 
 
 def memory(report, found, figures):
-    """Anonymous memory and PSS of each part without streams and with them; the fleet's own is not in the sum."""
+    """Anonymous memory and PSS of each part without streams and with them; the sum is that of all processes."""
     lines, streams = [], found["streams"]
     before, after, none = streams["before"], streams["open"], [0, 0]
     report.text("  handrail-envd (keeper and server) after one command: anonymous %s MB, PSS %s MB" % tuple(
@@ -75,11 +75,12 @@ def memory(report, found, figures):
         lines.append([part] + [number(v) for v in (one[0], other[0], one[1], other[1])])
         report.record(section="e2b", row="streams", part=part, streams=streams["n"], anonymous_mb=[one[0], other[0]],
                       pss_mb=[one[1], other[1]])
-    sums = [sum(v[1] for part, v in state.items() if part != "fleet") for state in (before, after)]
+    sums = [sum(v[1] for v in state.values()) for state in (before, after)]
     figures["streams"], figures["n"] = sums[1] - sums[0], streams["n"]
     report.record(section="e2b", row="streams", part="all", streams=streams["n"], more_pss_mb=figures["streams"],
                   refused=streams["refused"])
     report.table(["%d streams, MB" % streams["n"], "anonymous, none", "open", "PSS, none", "open"], lines)
+    report.text("  all of them: %s MB more (PSS)" % number(figures["streams"]))
     report.text("  refused before nginx of the sandbox had connections for all: %d" % streams["refused"])
 
 
