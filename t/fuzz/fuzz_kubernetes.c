@@ -1,7 +1,8 @@
-/* What an API server, a kubeconfig and a program that gives credentials may say: no crash, and an
- * error says something. The first byte chooses the reader. */
+/* Reads the bytes of an API server, a kubeconfig, a program that gives credentials, and a WebSocket
+ * of either side: no crash, and an error says something. The first byte chooses the reader. */
 #include "config.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +69,7 @@ on_message(void *arg, enum hr_ws_op op, const char *p, size_t len)
 }
 
 static void
-try_frames(const char *p, size_t len, size_t piece)
+try_frames(const char *p, size_t len, size_t piece, bool server)
 {
 	struct hr_err err = {0};
 	struct hr_wsframes f;
@@ -76,6 +77,7 @@ try_frames(const char *p, size_t len, size_t piece)
 	int r = 0;
 
 	hr_wsframes_init(&f);
+	f.server = server;
 	for (at = 0; r == 0 && at < len; at += n) {
 		n = len - at < piece ? len - at : piece;
 		r = hr_wsframes_feed(&f, p + at, n, on_message, &total, &err);
@@ -123,7 +125,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	switch (data[0] % 6) {
 	case 0: try_status(p, size - 1); break;
 	case 1: try_watch(p, size - 1); break;
-	case 2: try_frames(p, size - 1, 1 + data[0] / 6); break;
+	case 2: try_frames(p, size - 1, 1 + data[0] / 6, data[0] / 6 % 2 == 1); break;
 	case 3: try_kubeconfig(p, size - 1); break;
 	case 4: try_credential(p, size - 1); break;
 	default:

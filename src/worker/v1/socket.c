@@ -212,29 +212,13 @@ read_query(struct server *s, struct client *k, struct hr_buf *key, bool *ret_key
 	return key->fail == HR_OK;
 }
 
+/* Answers the request of a connection, which s->r describes. */
 static void
-on_asked(void *arg, struct hr_wsconn *conn)
+answer(struct server *s, struct hr_wsconn *conn, struct client *k)
 {
-	struct server *s = arg;
-	struct client *k = calloc(1, sizeof(*k));
 	HR_BUF(key, 4096);
-	HR_FREE char *uri = strdup(hr_wsconn_target(conn));
-	HR_FREE char *origin = strdup(hr_wsconn_header(conn, "Origin"));
-	HR_FREE char *host = strdup(hr_wsconn_header(conn, "Host"));
-	HR_FREE char *scheme = strdup(hr_wsconn_header(conn, "X-Forwarded-Proto"));
 	bool given = false;
 
-	hr_wsconn_own(conn, k);
-	s->r.uri = uri;
-	s->r.origin = origin;
-	s->r.host = host;
-	s->r.scheme = scheme;
-	s->r.cors = hr_wsconn_header(conn, "X-Handrail-Cors")[0] != '\0';
-	if (k == NULL || uri == NULL || origin == NULL || host == NULL || scheme == NULL ||
-	    hr_request_split(&s->r) < 0) {
-		hr_wsconn_refuse(conn, "500 Internal Server Error", "");
-		return;
-	}
 	hr_buf_init(&k->ids, WAITING_MAX * HR_V1_ID);
 	(void)snprintf(
 	    k->front, sizeof(k->front), "%s", hr_wsconn_header(conn, "X-Handrail-Front"));
@@ -260,6 +244,32 @@ on_asked(void *arg, struct hr_wsconn *conn)
 		hr_wsconn_accept(conn);
 		hr_wsconn_limit(conn, KEY_MS, 4001, "Authentication failed");
 	}
+}
+
+static void
+on_asked(void *arg, struct hr_wsconn *conn)
+{
+	struct server *s = arg;
+	struct client *k = calloc(1, sizeof(*k));
+	HR_FREE char *uri = strdup(hr_wsconn_target(conn));
+	HR_FREE char *origin = strdup(hr_wsconn_header(conn, "Origin"));
+	HR_FREE char *host = strdup(hr_wsconn_header(conn, "Host"));
+	HR_FREE char *scheme = strdup(hr_wsconn_header(conn, "X-Forwarded-Proto"));
+
+	hr_wsconn_own(conn, k);
+	s->r.uri = uri;
+	s->r.origin = origin;
+	s->r.host = host;
+	s->r.scheme = scheme;
+	s->r.cors = hr_wsconn_header(conn, "X-Handrail-Cors")[0] != '\0';
+	if (k == NULL || uri == NULL || origin == NULL || host == NULL || scheme == NULL ||
+	    hr_request_split(&s->r) < 0)
+		hr_wsconn_refuse(conn, "500 Internal Server Error", "");
+	else
+		answer(s, conn, k);
+	/* messages come later */
+	s->r.uri = s->r.origin = s->r.host = s->r.scheme = NULL;
+	s->r.query = "";
 }
 
 /* ---- messages ---- */
