@@ -161,10 +161,9 @@ stamp(int64_t at, char text[32])
 }
 
 int
-hr_kube_store_event(
-    struct hr_store *base, const char *id, const char *what, const char *detail, struct hr_err *err)
+hr_kube_event_write(struct hr_kube_store *s, const char *id, const char *what, const char *detail,
+    struct hr_err *err)
 {
-	struct hr_kube_store *s = hr_kube_store_of(base);
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	struct hr_err why = {0};
 	char path[256], name[40], object[HR_OBJECT_NAME], at[32];
@@ -199,6 +198,15 @@ hr_kube_store_event(
 	if (r == 0)
 		keep_own(&s->events, o);
 	return r;
+}
+
+int
+hr_kube_store_event(
+    struct hr_store *base, const char *id, const char *what, const char *detail, struct hr_err *err)
+{
+	HR_CLEAN(hr_kube_far_end) struct hr_kube_store *s = hr_kube_far_begin(base);
+
+	return hr_kube_event_write(s, id, what, detail, err);
 }
 
 /* ---- reading ---- */

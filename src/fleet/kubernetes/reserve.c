@@ -252,14 +252,22 @@ reserve(struct hr_kube_store *s, struct hr_fleet_row *row, const struct hr_fleet
 
 enum hr_fleet_result
 hr_kube_store_reserve(struct hr_store *base, struct hr_fleet_row *row,
-    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, struct hr_err *err)
+    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, hr_may_fn *may,
+    void *arg, struct hr_err *err)
 {
-	struct hr_kube_store *s = hr_kube_store_of(base);
-	enum hr_fleet_result r = HR_FLEET_BROKEN;
+	HR_CLEAN(hr_kube_far_end) struct hr_kube_store *s = hr_kube_far_begin(base);
+	enum hr_fleet_result r;
 	unsigned char wait = 0;
 	struct place p;
 	int i;
 
+	if (s->shared != NULL)
+		(void)pthread_mutex_lock(s->shared);
+	r = may(arg, err);
+	if (s->shared != NULL)
+		(void)pthread_mutex_unlock(s->shared);
+	if (r != HR_FLEET_OK)
+		return r;
 	/* the sandbox's server has this key, whichever process creates it */
 	if (row->server_key[0] == '\0' && hr_random_hex(row->server_key, 32, err) < 0)
 		return HR_FLEET_BROKEN;
@@ -278,7 +286,7 @@ hr_kube_store_reserve(struct hr_store *base, struct hr_fleet_row *row,
 			(void)hr_rest_wait(-1, wait / 4);
 	}
 	if (r == HR_FLEET_OK)
-		(void)hr_kube_store_event(
-		    base, row->id, hr_fleet_state_name(row->state), row->session, NULL);
+		(void)hr_kube_event_write(
+		    s, row->id, hr_fleet_state_name(row->state), row->session, NULL);
 	return r;
 }

@@ -114,13 +114,14 @@ int
 hr_kube_store_find(
     struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err)
 {
-	struct hr_kube_store *s = hr_kube_store_of(base);
+	HR_CLEAN(hr_kube_far_end) struct hr_kube_store *s = NULL;
 	struct hr_cached known;
-	int r;
+	int r = hr_kube_store_known(base, id, ret, err);
 
 	/* ids come from clients, and become names of objects */
-	if (!is_id(id))
-		return 0;
+	if (r != 0 || !is_id(id))
+		return r;
+	s = hr_kube_far_begin(base);
 	r = hr_cache_find(s->cache, id, ret, &known, err);
 	if (r == 0)
 		r = hr_kube_row_look(s, id, ret, &known, err);
@@ -181,7 +182,7 @@ int
 hr_kube_store_find_session(struct hr_store *base, int64_t key, const char *session, bool last,
     struct hr_fleet_row *ret, struct hr_err *err)
 {
-	struct hr_kube_store *s = hr_kube_store_of(base);
+	HR_CLEAN(hr_kube_far_end) struct hr_kube_store *s = hr_kube_far_begin(base);
 	char id[HR_FLEET_ID], version[HR_OBJECT_VERSION];
 	int r = hr_kube_session_of(s, key, session, id, version, err);
 
@@ -280,7 +281,7 @@ int
 hr_kube_store_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fleet_state from,
     enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err)
 {
-	struct hr_kube_store *s = hr_kube_store_of(base);
+	HR_CLEAN(hr_kube_far_end) struct hr_kube_store *s = hr_kube_far_begin(base);
 	struct moving m = {row, from, to, reason != NULL ? reason : "", how};
 	/* the process that works on it does the follow-up afterwards */
 	const char *owner = is_worked_on(from) ? NULL : s->me;
@@ -294,7 +295,7 @@ hr_kube_store_move(struct hr_store *base, const struct hr_fleet_row *row, enum h
 	if (!*ret_moved)
 		return 0;
 	hr_fleet_log_move(row->id, to, m.reason);
-	(void)hr_kube_store_event(base, row->id, hr_fleet_state_name(to), m.reason, NULL);
+	(void)hr_kube_event_write(s, row->id, hr_fleet_state_name(to), m.reason, NULL);
 	/* no client will ask for a row that never had a session, or whose session has a new one */
 	if (to == HR_FLEET_STOPPED && (row->key == 0 || is_led_to(s, row, NULL) == 0))
 		return hr_kube_row_delete(s, row->id, NULL, err);
@@ -338,7 +339,7 @@ int
 hr_kube_store_claim(
     struct hr_store *base, const struct hr_fleet_row *row, bool *ret_mine, struct hr_err *err)
 {
-	struct hr_kube_store *s = hr_kube_store_of(base);
+	HR_CLEAN(hr_kube_far_end) struct hr_kube_store *s = hr_kube_far_begin(base);
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row now = {.request = NULL};
 	struct hr_cached known;
 	/* reads the row from the server: a watch may lag behind a withdrawal */

@@ -159,10 +159,10 @@ write_key(struct hr_kube_store *s, const struct hr_fleet_key *k,
 	return r;
 }
 
-int
-hr_kube_store_key_make(
-    struct hr_store *base, struct hr_fleet_key *k, char text[64], struct hr_err *err)
+static int
+key_make(struct hr_store *base, struct hr_fleet_key *k, char text[64], struct hr_err *err)
 {
+	HR_CLEAN(hr_kube_far_end) struct hr_kube_store *s = hr_kube_far_begin(base);
 	unsigned char sum[HR_FLEET_KEY_SUM];
 	uint32_t number;
 	int r = 0;
@@ -175,7 +175,7 @@ hr_kube_store_key_make(
 		if (hr_random(&number, sizeof(number), err) < 0)
 			return -1;
 		k->id = (int64_t)number + 1;
-		r = write_key(hr_kube_store_of(base), k, sum, NULL, err);
+		r = write_key(s, k, sum, NULL, err);
 	}
 	return r < 0 ? -1 : 0;
 }
@@ -190,10 +190,10 @@ key_find(struct hr_store *base, const char *text, struct hr_fleet_key *ret, stru
 	return hr_cache_key(hr_kube_store_of(base)->cache, sum, ret);
 }
 
-int
-hr_kube_store_key_revoke(struct hr_store *base, int64_t id, bool *ret_found, struct hr_err *err)
+static int
+key_revoke(struct hr_store *base, int64_t id, bool *ret_found, struct hr_err *err)
 {
-	struct hr_kube_store *s = hr_kube_store_of(base);
+	HR_CLEAN(hr_kube_far_end) struct hr_kube_store *s = hr_kube_far_begin(base);
 	unsigned char sum[HR_FLEET_KEY_SUM];
 	char name[HR_OBJECT_NAME];
 	struct hr_fleet_key k;
@@ -318,10 +318,10 @@ pooled(struct hr_store *base, const char *shape, int64_t ret[2], char ret_warm[H
 
 /* ---- notes ---- */
 
-int
-hr_kube_store_note_get(
-    struct hr_store *base, const char *name, char **ret_value, struct hr_err *err)
+static int
+note_get(struct hr_store *base, const char *name, char **ret_value, struct hr_err *err)
 {
+	HR_CLEAN(hr_kube_far_end) struct hr_kube_store *s = hr_kube_far_begin(base);
 	HR_PUT struct json_object *o = NULL;
 	HR_PUT struct json_object *data = NULL;
 	char object[HR_OBJECT_NAME];
@@ -329,18 +329,17 @@ hr_kube_store_note_get(
 
 	(void)snprintf(object, sizeof(object), "handrail-note-%.40s", name);
 	*ret_value = NULL;
-	r = hr_kube_store_get(hr_kube_store_of(base), object, &o, err);
+	r = hr_kube_store_get(s, object, &o, err);
 	data = r == 1 ? hr_object_data(o) : NULL;
 	if (data != NULL && (*ret_value = strdup(hr_json_text_or(data, "value", ""))) == NULL)
 		r = hr_err_nomem(err);
 	return r < 0 ? -1 : 0;
 }
 
-int
-hr_kube_store_note_set(
-    struct hr_store *base, const char *name, const char *value, struct hr_err *err)
+static int
+note_set(struct hr_store *base, const char *name, const char *value, struct hr_err *err)
 {
-	struct hr_kube_store *s = hr_kube_store_of(base);
+	HR_CLEAN(hr_kube_far_end) struct hr_kube_store *s = hr_kube_far_begin(base);
 	char object[HR_OBJECT_NAME];
 	HR_BUF(data, DATA_MAX);
 	int r = 0, found;
@@ -471,26 +470,26 @@ close_it(struct hr_store *base)
 
 static const struct hr_store_ops ops = {
     .close = close_it,
-    .key_make = hr_kube_far_key_make,
+    .key_make = key_make,
     .key_find = key_find,
-    .key_revoke = hr_kube_far_key_revoke,
+    .key_revoke = key_revoke,
     .keys = keys,
-    .reserve = hr_kube_far_reserve,
-    .find = hr_kube_far_find,
+    .reserve = hr_kube_store_reserve,
+    .find = hr_kube_store_find,
     .known = hr_kube_store_known,
-    .find_session = hr_kube_far_find_session,
+    .find_session = hr_kube_store_find_session,
     .each = each,
-    .move = hr_kube_far_move,
+    .move = hr_kube_store_move,
     .active = hr_kube_store_active,
     .least_active = least_active,
     .pooled = pooled,
-    .event = hr_kube_far_event,
+    .event = hr_kube_store_event,
     .events = hr_kube_store_events,
     .event_ends = hr_kube_store_event_ends,
-    .note_get = hr_kube_far_note_get,
-    .note_set = hr_kube_far_note_set,
+    .note_get = note_get,
+    .note_set = note_set,
     .share = hr_kube_far_share,
-    .claim = hr_kube_far_claim,
+    .claim = hr_kube_store_claim,
     .watch = watch,
 };
 

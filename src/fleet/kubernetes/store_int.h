@@ -90,43 +90,16 @@ void hr_kube_store_follow(struct hr_kube_store *s, struct hr_kube *k, const char
 /* ---- far.c: the calls that ask the API server, made without the caller's lock ---- */
 
 void hr_kube_far_share(struct hr_store *base, pthread_mutex_t *lock);
-int hr_kube_far_key_make(
-    struct hr_store *base, struct hr_fleet_key *k, char text[64], struct hr_err *err);
-int hr_kube_far_key_revoke(struct hr_store *base, int64_t id, bool *ret_found, struct hr_err *err);
-enum hr_fleet_result hr_kube_far_reserve(struct hr_store *base, struct hr_fleet_row *row,
-    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, hr_may_fn *may,
-    void *arg, struct hr_err *err);
-int hr_kube_far_find(
-    struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err);
-int hr_kube_far_find_session(struct hr_store *base, int64_t key, const char *session, bool last,
-    struct hr_fleet_row *ret, struct hr_err *err);
-int
-hr_kube_far_move(struct hr_store *base, const struct hr_fleet_row *row, enum hr_fleet_state from,
-    enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err);
-int hr_kube_far_event(struct hr_store *base, const char *id, const char *what, const char *detail,
-    struct hr_err *err);
-int
-hr_kube_far_note_get(struct hr_store *base, const char *name, char **ret_value, struct hr_err *err);
-int hr_kube_far_note_set(
-    struct hr_store *base, const char *name, const char *value, struct hr_err *err);
-int hr_kube_far_claim(
-    struct hr_store *base, const struct hr_fleet_row *row, bool *ret_mine, struct hr_err *err);
+/* Begins a call: releases the caller's lock and waits until no other call runs. The call's block
+ * declares the result with HR_CLEAN(hr_kube_far_end), which takes that lock again. */
+struct hr_kube_store *hr_kube_far_begin(struct hr_store *base);
+void hr_kube_far_end(struct hr_kube_store **in); /* *in NULL: no call began */
 
-/* ---- store.c, as in the table ---- */
-
-int hr_kube_store_key_make(
-    struct hr_store *base, struct hr_fleet_key *k, char text[64], struct hr_err *err);
-int
-hr_kube_store_key_revoke(struct hr_store *base, int64_t id, bool *ret_found, struct hr_err *err);
-int hr_kube_store_note_get(
-    struct hr_store *base, const char *name, char **ret_value, struct hr_err *err);
-int hr_kube_store_note_set(
-    struct hr_store *base, const char *name, const char *value, struct hr_err *err);
-
-/* ---- reserve.c, as in the table, but for the question whether it may ---- */
+/* ---- reserve.c, as in the table ---- */
 
 enum hr_fleet_result hr_kube_store_reserve(struct hr_store *base, struct hr_fleet_row *row,
-    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, struct hr_err *err);
+    const struct hr_fleet_limits *of_key, const struct hr_fleet_limits *of_all, hr_may_fn *may,
+    void *arg, struct hr_err *err);
 
 /* ---- rows.c ---- */
 
@@ -179,6 +152,10 @@ void hr_kube_events_init(struct hr_kube_events *e); /* Initialises e, which must
 void hr_kube_events_done(struct hr_kube_events *e);
 /* Starts the watch of events; s->fn is called with "" when there are new ones. */
 int hr_kube_store_watch_events(struct hr_kube_store *s, struct hr_err *err);
+
+/* Writes an event within a call. */
+int hr_kube_event_write(struct hr_kube_store *s, const char *id, const char *what,
+    const char *detail, struct hr_err *err);
 
 /* Implements the table's call. */
 
