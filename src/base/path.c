@@ -64,6 +64,18 @@ hr_path_leaf(const char *path)
 	return slash != NULL ? slash + 1 : path;
 }
 
+char *
+hr_path_name(const char *path)
+{
+	size_t n = strlen(path), from;
+
+	while (n > 0 && path[n - 1] == '/')
+		n--;
+	for (from = n; from > 0 && path[from - 1] != '/'; from--)
+		;
+	return strndup(path + from, n - from);
+}
+
 bool
 hr_path_leads_out(const char *path)
 {

@@ -19,6 +19,8 @@ char *hr_path_join(const char *dir, const char *name);
 char *hr_path_which(const char *dirs, const char *name);
 /* Returns the part after the last slash; borrowed. */
 const char *hr_path_leaf(const char *path);
+/* Returns the last component without slashes, "" for "/"; the caller frees. */
+char *hr_path_name(const char *path);
 /* Returns true if a name below a directory may lead out of it: it is absolute, or has a component
  * "..". */
 bool hr_path_leads_out(const char *path);

@@ -179,7 +179,6 @@ if KUBERNETES
 noinst_LTLIBRARIES += libkubernetes.la
 libkubernetes_la_SOURCES = \
 	%D%/kubernetes/agents.c %D%/kubernetes/agents.h \
-	%D%/kubernetes/base64.c %D%/kubernetes/base64.h \
 	%D%/kubernetes/exec.c \
 	%D%/kubernetes/execcred.c %D%/kubernetes/execcred.h \
 	%D%/kubernetes/forward.c %D%/kubernetes/forward.h \

@@ -89,23 +89,11 @@ hr_mask_add(const struct hr_sandbox *s, struct hr_buf *out, const char *text, si
 void
 hr_mask_text(const struct hr_sandbox *s, const char *text, char *out, size_t cap)
 {
-	size_t at = 0, n, len = strlen(text);
+	const size_t len = strlen(text);
+	HR_BUF(b, len * strlen(MASK) + 1);
 
-	(void)pthread_mutex_lock(&changing);
-	while (len > 0 && at + 1 < cap) {
-		n = any_secret_at(s, text, len);
-		if (n > 0) {
-			at += (size_t)snprintf(out + at, cap - at, "%s", MASK);
-			at = at < cap ? at : cap - 1;
-		} else {
-			out[at++] = *text;
-			n = 1;
-		}
-		text += n;
-		len -= n;
-	}
-	out[at] = '\0';
-	(void)pthread_mutex_unlock(&changing);
+	hr_mask_add(s, &b, text, len);
+	(void)snprintf(out, cap, "%s", hr_buf_str(&b));
 }
 
 int

@@ -19,7 +19,6 @@
 
 #include <json-c/json.h>
 
-#include "host/kubernetes/base64.h"
 #include "host/handrail.h"
 #include "host/kubernetes/execcred.h"
 #include "host/kubernetes/forward.h"
@@ -73,28 +72,13 @@ START_TEST(yaml_as_json)
 }
 END_TEST
 
-static const struct {
-	const char *text, *bytes; /* NULL: refused */
-} base64s[] = {{"", ""}, {"aGk=", "hi"}, {"aGkx\n", "hi1"}, {"aG kx", "hi1"}, {"aGk", "hi"},
-    {"a", NULL}, {"aGk=x", NULL}, {"a-b_", NULL}, {"====", NULL}, {"aGl=", NULL}};
-
-START_TEST(base64)
-{
-	HR_BUF(b, 100);
-
-	ck_assert_int_eq(hr_base64_read(&b, base64s[_i].text), base64s[_i].bytes != NULL);
-	if (base64s[_i].bytes != NULL)
-		ck_assert_str_eq(hr_buf_str(&b), base64s[_i].bytes);
-}
-END_TEST
-
 /* ---- kubeconfig ---- */
 
 static const char first[] =
     "current-context: one\n"
     "clusters:\n"
     "- name: c\n"
-    "  cluster: {server: 'https://a:6443/', certificate-authority-data: aGk=, "
+    "  cluster: {server: 'https://a:6443/', certificate-authority-data: aG\n   k=, "
     "tls-server-name: kube, proxy-url: 'http://p:1'}\n"
     "- name: plain\n  cluster: {server: 'http://b', insecure-skip-tls-verify: true}\n"
     "- name: bad\n  cluster: {server: 'ftp://b'}\n"
@@ -722,7 +706,6 @@ main(void)
 	int failed;
 
 	tcase_add_loop_test(t, yaml_as_json, 0, N(yamls));
-	tcase_add_loop_test(t, base64, 0, N(base64s));
 	tcase_add_test(t, contexts);
 	tcase_add_loop_test(t, wrong_contexts, 0, N(wrong));
 	tcase_add_test(t, no_kubeconfig);

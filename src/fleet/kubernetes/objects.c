@@ -10,7 +10,7 @@
 
 #include <json-c/json_object.h>
 
-#include "host/kubernetes/base64.h"
+#include "base/text/quote.h"
 #include "proto/json.h"
 
 #define DATA_MAX (4u << 20)
@@ -77,7 +77,7 @@ hr_object_data(struct json_object *o)
 	struct json_object *data = NULL;
 	HR_BUF(b, DATA_MAX);
 
-	if (!hr_base64_read(&b, text) || hr_buf_check(&b, NULL) != 0 ||
+	if (!hr_quote_unbase64(&b, text, strlen(text)) || hr_buf_check(&b, NULL) != 0 ||
 	    hr_json_decode(hr_buf_str(&b), b.len, &data, NULL) != 0)
 		data = NULL;
 	if (b.p != NULL)

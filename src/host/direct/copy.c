@@ -162,19 +162,6 @@ make_dir(char *path, bool parent_only, struct hr_err *err)
 	return r == 0 ? 0 : failed(err, e.sys, path);
 }
 
-/* Returns the last component without trailing slashes; the caller frees it. */
-static char *
-base_name(const char *path)
-{
-	size_t n = strlen(path), from;
-
-	while (n > 1 && path[n - 1] == '/')
-		n--;
-	for (from = n; from > 0 && path[from - 1] != '/'; from--)
-		;
-	return strndup(path + from, n - from);
-}
-
 /* Copies into `place` if it is a directory, `to` ends with a slash, or the missing target has no
  * suffix; otherwise onto a file. */
 static int
@@ -183,7 +170,7 @@ copy_one(const char *from, const char *to, char *place, struct hr_err *err)
 	const char *last = strrchr(place, '/') + 1;
 	bool into = is_dir(place) || to[strlen(to) - 1] == '/' ||
 		    (access(place, F_OK) != 0 && strchr(last, '.') == NULL);
-	HR_FREE char *name = base_name(from);
+	HR_FREE char *name = hr_path_name(from);
 	HR_FREE char *target = NULL;
 	int r;
 
@@ -215,7 +202,7 @@ hr_direct_copy_to(void *self, const char *from, const char *to, bool recursive, 
 		return -1;
 	if (!S_ISDIR(st.st_mode))
 		return copy_one(from, to, place, err);
-	name = base_name(from);
+	name = hr_path_name(from);
 	target = name != NULL ? hr_path_join(place, name) : NULL;
 	return target != NULL ? copy_tree(from, target, 0, err) : hr_err_nomem(err);
 }

@@ -152,16 +152,6 @@ hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct
 	return 0;
 }
 
-void
-hr_engine_told_error(struct json_object *line, char *told, size_t cap)
-{
-	struct json_object *error = hr_json_at(line, "error");
-	const char *text = hr_json_text(error);
-
-	if (error != NULL && (text == NULL || *text != '\0'))
-		(void)snprintf(told, cap, "%s", text != NULL ? text : "an error without a message");
-}
-
 /* Remembers that the sink asked to stop. An error's body is small and arrives whole. */
 struct stop {
 	hr_http_sink_fn *sink;

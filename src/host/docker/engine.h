@@ -20,8 +20,6 @@ struct hr_engine {
 const char *hr_engine_at(const char *const *env);
 /* Connects to the Engine at that address and asks for its version. */
 int hr_engine_init(struct hr_engine *e, const char *const *env, struct hr_err *err);
-/* Copies the error out of a line of a pull or a build, if it reports one. */
-void hr_engine_told_error(struct json_object *line, char *told, size_t cap);
 void hr_engine_done(struct hr_engine *e); /* Frees e, which must be zeroed or initialised. */
 
 /* Makes a call with a JSON body (NULL: none). *ret (ret may be NULL) is the answer, which the

@@ -17,9 +17,9 @@
 #include "base/path.h"
 #include "base/trust.h"
 #include "base/err.h"
+#include "base/text/quote.h"
 #include "base/text/text.h"
 #include "host/config/settings.h"
-#include "host/kubernetes/base64.h"
 #include "host/kubernetes/execcred.h"
 #include "host/kubernetes/yaml.h"
 #include "proto/json.h"
@@ -148,6 +148,19 @@ hr_kube_login_merge(
 	return bad == 0 ? 0 : hr_err_nomem(err);
 }
 
+/* Decodes base64 that YAML may have broken into lines. */
+static bool
+decode(struct hr_buf *b, const char *data)
+{
+	HR_BUF(plain, FILE_CAP);
+
+	for (; *data != '\0'; data++)
+		if (strchr(" \t\r\n", *data) == NULL)
+			hr_buf_addc(&plain, *data);
+	return hr_quote_unbase64(b, hr_buf_str(&plain), plain.len) &&
+	       hr_buf_check(&plain, NULL) == 0 && hr_buf_check(b, NULL) == 0;
+}
+
 /* Reads a PEM text of the kubeconfig: base64 in NAME-data, or a file in NAME. */
 static int
 pem(char **to, char **ret_file, struct json_object *o, const char *name, const char *dir,
@@ -161,9 +174,8 @@ pem(char **to, char **ret_file, struct json_object *o, const char *name, const c
 	(void)snprintf(field, sizeof(field), "%s-data", name);
 	data = hr_json_text_at(o, field);
 	if (data != NULL && *data != '\0')
-		return hr_base64_read(&b, data) && hr_buf_check(&b, NULL) == 0
-			   ? hr_text_set(to, hr_buf_str(&b), err)
-			   : hr_err_set(err, HR_E_INVAL, "%s is not base64", field);
+		return decode(&b, data) ? hr_text_set(to, hr_buf_str(&b), err)
+					: hr_err_set(err, HR_E_INVAL, "%s is not base64", field);
 	if (file == NULL || *file == '\0')
 		return 0;
 	path = hr_path_join(dir, file);

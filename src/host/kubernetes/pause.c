@@ -11,7 +11,7 @@
 #include <json-c/json_object.h>
 
 #include "base/err.h"
-#include "host/kubernetes/base64.h"
+#include "base/text/quote.h"
 #include "proto/json.h"
 
 #define POD_MAX (4u << 20)
@@ -36,7 +36,8 @@ hr_kubernetes_read_key(struct hr_kubernetes *d, struct hr_err *err)
 	/* a sandbox of the original client has no key */
 	free(d->key);
 	d->key = NULL;
-	if (hr_base64_read(&b, text) && b.len > 0 && (d->key = strdup(hr_buf_str(&b))) == NULL)
+	if (hr_quote_unbase64(&b, text, strlen(text)) && b.len > 0 &&
+	    (d->key = strdup(hr_buf_str(&b))) == NULL)
 		return hr_err_nomem(err);
 	return 0;
 }

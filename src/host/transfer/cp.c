@@ -62,19 +62,6 @@ hr_cp_path(struct hr_sandbox *s, const char *path)
 	return dir != NULL ? hr_path_join(dir, path) : NULL;
 }
 
-/* Returns the last component, "" for "/"; the caller frees it. */
-static char *
-base_name(const char *path)
-{
-	size_t n = strlen(path), from;
-
-	while (n > 0 && path[n - 1] == '/')
-		n--;
-	for (from = n; from > 0 && path[from - 1] != '/';)
-		from--;
-	return strndup(path + from, n - from);
-}
-
 static bool
 ends_in_slash(const char *path)
 {
@@ -228,7 +215,7 @@ put_directory(
 
 	if (zip == NULL)
 		return -1;
-	name = base_name(zip);
+	name = hr_path_name(zip);
 	r = name != NULL ? hr_transfer_upload(s, zip, name, to, true, err) : hr_err_nomem(err);
 	(void)unlink(zip);
 	return r;
@@ -246,7 +233,7 @@ put_file(
 
 	if (n < 4 || strcasecmp(name + n - 4, ".zip") != 0)
 		return hr_transfer_upload(s, from, name, dir, false, err);
-	own = base_name(from);
+	own = hr_path_name(from);
 	if (own == NULL)
 		r = hr_err_nomem(err);
 	else if (strcmp(own, name) != 0)
@@ -264,7 +251,7 @@ static int
 put_as(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err)
 {
 	char *slash;
-	HR_FREE char *name = base_name(to);
+	HR_FREE char *name = hr_path_name(to);
 	HR_FREE char *dir = strdup(to);
 	int r;
 
@@ -281,7 +268,7 @@ put_as(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *er
 static int
 put_into(struct hr_sandbox *s, const char *from, const char *dir, struct hr_err *err)
 {
-	HR_FREE char *name = base_name(from);
+	HR_FREE char *name = hr_path_name(from);
 
 	return name != NULL ? put_file(s, from, dir, name, err) : hr_err_nomem(err);
 }
@@ -309,7 +296,7 @@ tidy(const char *path)
 static int
 put_tree(struct hr_sandbox *s, const char *from, const char *to, bool into, struct hr_err *err)
 {
-	HR_FREE char *name = base_name(from);
+	HR_FREE char *name = hr_path_name(from);
 	HR_FREE char *whole = NULL;
 	HR_FREE char *end = NULL;
 
@@ -363,7 +350,7 @@ split(const char *path, char **ret_dir, char **ret_name, struct hr_err *err)
 {
 	char *slash;
 
-	*ret_name = base_name(path);
+	*ret_name = hr_path_name(path);
 	*ret_dir = strdup(path);
 	if (*ret_name == NULL || *ret_dir == NULL)
 		return hr_err_nomem(err);
@@ -529,7 +516,7 @@ target(const char *from, const char *to)
 
 	if (!ends_in_slash(to) && (stat(to, &st) != 0 || !S_ISDIR(st.st_mode)))
 		return strdup(to);
-	name = base_name(from);
+	name = hr_path_name(from);
 	if (name == NULL)
 		return NULL;
 	return is_content(name) ? realpath(to, NULL) : hr_path_join(to, name);
