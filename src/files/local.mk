@@ -11,7 +11,6 @@ libfiles_la_SOURCES = \
 	%D%/document.c %D%/document.h \
 	%D%/editor/edchange.c \
 	%D%/editor/eddir.c \
-	%D%/editor/eddoc.c \
 	%D%/editor/edfile.c \
 	%D%/editor/editor.c %D%/editor/editor.h %D%/editor/editor_int.h \
 	%D%/editor/edview.c \

@@ -103,7 +103,7 @@ HOST_PARTS = libhost.la libimagekit.la libhttp.la libshell.la libprotojson.la li
 # what needs libarchive: a module, for the few commands that need it
 modules_LTLIBRARIES += handrail-archives.la
 handrail_archives_la_SOURCES = \
-	%D%/transfer/archives.h %D%/transfer/arcput.c %D%/transfer/arctar.c %D%/transfer/arctree.c %D%/transfer/arczip.c
+	%D%/transfer/archives.h %D%/transfer/arcput.c %D%/transfer/arczip.c
 handrail_archives_la_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS) $(JSONC_CFLAGS)
 handrail_archives_la_LDFLAGS = $(module_flags) '^hr_archives_module$$'
 handrail_archives_la_LIBADD = libarchives.la libplace.la
@@ -143,7 +143,7 @@ libclouds_la_SOURCES = \
 	%D%/e2b/api.c %D%/e2b/code.c %D%/e2b/e2b.h %D%/e2b/envd.c %D%/e2b/files.c %D%/e2b/kind.c \
 	%D%/daytona/daytona.c %D%/runloop/exec.c %D%/runloop/runloop.c %D%/runloop/runloop.h \
 	%D%/modal/api.c %D%/modal/grpc.c %D%/modal/grpc.h %D%/modal/image.c %D%/modal/kind.c %D%/modal/life.c %D%/modal/modal.h \
-	%D%/modal/oldtask.c %D%/modal/pb.c %D%/modal/pb.h %D%/modal/task.c \
+	%D%/modal/pb.c %D%/modal/pb.h %D%/modal/task.c \
 	%D%/program/answer.c %D%/program/answer.h %D%/program/child.c %D%/program/child.h \
 	%D%/program/program.c %D%/program/program.h %D%/program/program_int.h %D%/program/use.c
 nodist_libclouds_la_SOURCES = %D%/modal/modal.pb-c.c %D%/modal/modal.pb-c.h

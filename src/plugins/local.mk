@@ -40,7 +40,7 @@ libbrowserpage_la_SOURCES = \
 	%D%/browser/program/program.c %D%/browser/program/program.h \
 	%D%/browser/page/props.c %D%/browser/page/props.h \
 	%D%/browser/program/pychars.c %D%/browser/program/pychars.h \
-	%D%/browser/program/pyliterals.h %D%/browser/program/pynumber.c %D%/browser/program/pystring.c \
+	%D%/browser/program/pyliterals.c %D%/browser/program/pyliterals.h \
 	%D%/browser/page/snapshot.c %D%/browser/page/snapshot.h %D%/browser/page/snapshot_int.h \
 	%D%/browser/page/tape.c %D%/browser/page/tape.h %D%/browser/program/tapevalue.c \
 	%D%/browser/page/tidy.c \

@@ -1,5 +1,5 @@
-/* Internals of hr_editor: editor.c has the checks and the table of commands; edview.c, eddir.c,
- * eddoc.c and edchange.c the commands; edfile.c the parts they share. */
+/* Internals of hr_editor: editor.c has the checks and the table of commands; edview.c, eddir.c
+ * and edchange.c the commands; edfile.c the parts they share. */
 #ifndef HR_FILES_EDITOR_EDITOR_INT_H
 #define HR_FILES_EDITOR_EDITOR_INT_H
 
@@ -31,7 +31,6 @@ edit_command_fn edit_view; /* implemented in edview.c */
 edit_command_fn edit_create, edit_str_replace, edit_insert, edit_undo;
 
 edit_command_fn edit_view_directory; /* implemented in eddir.c */
-edit_command_fn edit_view_document;  /* implemented in eddoc.c */
 
 /* ---- edfile.c ---- */
 

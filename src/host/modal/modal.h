@@ -1,5 +1,5 @@
 /* hr_modal: connects to the provider Modal: gRPC to its API (api.c) and to the router for a
- * sandbox's commands (task.c), or, with its older routes, the API for both (oldtask.c). The
+ * sandbox's commands (task.c), or, with its older routes, the API for both. The
  * behaviour follows the recorded traffic of Modal's own clients (t/corpus/clouds). */
 #ifndef HR_HOST_MODAL_MODAL_H
 #define HR_HOST_MODAL_MODAL_H
@@ -67,7 +67,7 @@ int hr_modal_publish(struct hr_cloud *c, int port, struct hr_err *err);
 /* Returns the id of an image "FROM name", building it if needed; the caller frees *ret_id. */
 int hr_modal_image(struct hr_cloud *c, const char *name, char **ret_id, struct hr_err *err);
 
-/* ---- task.c, oldtask.c ---- */
+/* ---- task.c ---- */
 
 /* A program to run in the sandbox. */
 struct hr_modal_exec {
@@ -79,8 +79,6 @@ struct hr_modal_exec {
 };
 int hr_modal_run(struct hr_cloud *c, const struct hr_modal_exec *e, struct hr_cloud_end *ret,
     struct hr_err *err);
-int hr_modal_run_old(struct hr_cloud *c, const struct hr_modal_exec *e, int timer,
-    struct hr_cloud_end *ret, struct hr_err *err);
 
 /* ---- lists for messages ---- */
 

@@ -35,16 +35,10 @@ int hr_treefile_unpack(
 /* the module's only symbol */
 extern const struct hr_archives hr_archives_module;
 
-/* Makes a zip file; the functions below unpack it, and make and unpack tar files: see
- * host/transfer/zip.h and tarfile.h. */
+/* Makes a zip file; the next function unpacks it: see host/transfer/zip.h. */
 int hr_arczip_make(int fd, const char *path, bool with_name, bool deflate, struct hr_err *err);
 int
 hr_arczip_extract(const char *file, const char *dir, unsigned long long most, struct hr_err *err);
-int hr_arctar_make(const char *dir, bool gzip, bool links, struct hr_err *err);
-int hr_arctree_pack(
-    int fd, const char *path, bool owner, struct hr_tree_report *report, struct hr_err *err);
-int hr_arctree_unpack(
-    int fd, const char *path, bool owner, struct hr_tree_report *report, struct hr_err *err);
 
 struct archive;
 /* An archive that is being written. */

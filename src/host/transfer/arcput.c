@@ -1,4 +1,5 @@
-/* Puts a directory into a zip or tar archive, and defines the table of handrail-archives.so. */
+/* Puts a directory into a zip or tar archive, packs and unpacks trees, and defines the table of
+ * handrail-archives.so. */
 #include "config.h"
 
 #include <dirent.h>
@@ -165,11 +166,89 @@ hr_arc_put(const struct hr_arc *to, const char *path, const char *name, const ch
 	return r;
 }
 
+/* ---- tar files ---- */
+
+static int
+nameless(struct hr_err *err)
+{
+	char path[] = "/tmp/handrail-tar-XXXXXX";
+	int fd = mkostemp(path, O_CLOEXEC);
+
+	if (fd < 0)
+		return hr_err_sys(err, errno, "create %s", path);
+	(void)unlink(path); /* the file is unlinked, and exists as long as it is open */
+	return fd;
+}
+
+static int
+make_tar(const char *dir, bool gzip, bool links, struct hr_err *err)
+{
+	const struct hr_arc to = {
+	    .a = archive_write_new(), .what = "tar", .links = links, .plain = true};
+	struct archive *a = to.a;
+	int fd = -1, r = -1;
+
+	if (a == NULL)
+		(void)hr_err_nomem(err);
+	else if ((fd = nameless(err)) >= 0)
+		r = archive_write_set_format_pax_restricted(a) == ARCHIVE_OK &&
+			    (!gzip || archive_write_add_filter_gzip(a) == ARCHIVE_OK) &&
+			    archive_write_open_fd(a, fd) == ARCHIVE_OK
+			? hr_arc_put(&to, dir, NULL, "", err)
+			: hr_arc_failed(a, "tar", err);
+	if (r == 0 && archive_write_close(a) != ARCHIVE_OK)
+		r = hr_arc_failed(a, "tar", err);
+	if (a != NULL)
+		(void)archive_write_free(a);
+	if (r == 0 && lseek(fd, 0, SEEK_SET) != 0)
+		r = hr_err_sys(err, errno, "rewind");
+	if (r != 0)
+		hr_fd_close(&fd);
+	return fd;
+}
+
+/* ---- trees ---- */
+
+static int
+to_fd(void *arg, const void *p, size_t len)
+{
+	return hr_fd_write_full(*(int *)arg, p, len, NULL);
+}
+
+static ssize_t
+from_fd(void *arg, char *p, size_t room)
+{
+	return hr_fd_read(*(int *)arg, p, room);
+}
+
+static int
+tree_pack(int fd, const char *path, bool owner, struct hr_tree_report *report, struct hr_err *err)
+{
+	const struct hr_tree_options o = {.owner = owner};
+	struct hr_tree *t = hr_tree_open(path, &o, err);
+	int r = t != NULL ? hr_tree_send(t, to_fd, &fd, report, err) : -1;
+
+	if (r != 0 && t != NULL && err->code == HR_E_GONE)
+		(void)hr_err_sys(err, errno, "write the archive of %s", path);
+	hr_tree_free(t);
+	return r;
+}
+
+static int
+tree_unpack(int fd, const char *path, bool owner, struct hr_tree_report *report, struct hr_err *err)
+{
+	const struct hr_tree_options o = {.owner = owner};
+
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return hr_err_sys(err, errno, "rewind");
+	return hr_tree_unpack(path, &o, from_fd, &fd, report, err);
+}
+
 const struct hr_archives hr_archives_module = {
     .version = HR_ARCHIVES_VERSION,
     .zip = hr_arczip_make,
     .unzip = hr_arczip_extract,
-    .tar = hr_arctar_make,
-    .tree_pack = hr_arctree_pack,
-    .tree_unpack = hr_arctree_unpack,
+    .tar = make_tar,
+    .tree_pack = tree_pack,
+    .tree_unpack = tree_unpack,
 };
