@@ -23,8 +23,6 @@ hr_kube_far_begin(struct hr_store *base)
 	return s;
 }
 
-/* No thread waits for `calls` while it holds the shared lock, so waiting for that while holding
- * `calls` cannot deadlock. */
 void
 hr_kube_far_end(struct hr_kube_store **in)
 {
@@ -32,6 +30,7 @@ hr_kube_far_end(struct hr_kube_store **in)
 
 	if (s == NULL)
 		return;
+	/* no thread waits for `calls` while it holds the shared lock: this cannot deadlock */
 	if (s->shared != NULL)
 		(void)pthread_mutex_lock(s->shared);
 	(void)pthread_mutex_unlock(&s->calls);

@@ -90,8 +90,8 @@ void hr_kube_store_follow(struct hr_kube_store *s, struct hr_kube *k, const char
 /* ---- far.c: the calls that ask the API server, made without the caller's lock ---- */
 
 void hr_kube_far_share(struct hr_store *base, pthread_mutex_t *lock);
-/* Begins a call: releases the caller's lock and waits until no other call runs. The call's block
- * declares the result with HR_CLEAN(hr_kube_far_end), which takes that lock again. */
+/* Returns the store for a call: releases the caller's lock and waits until no other call runs. The
+ * call's block declares the result with HR_CLEAN(hr_kube_far_end), which takes that lock again. */
 struct hr_kube_store *hr_kube_far_begin(struct hr_store *base);
 void hr_kube_far_end(struct hr_kube_store **in); /* *in NULL: no call began */
 

@@ -68,7 +68,7 @@ hr_engine_messages(struct hr_engine *e, const char *path, hr_http_source_fn *sou
 	return r == 0 && m.failed[0] != '\0' ? hr_err_set(err, code, "%s", m.failed) : r;
 }
 
-/* ---- for people ---- */
+/* ---- lines that people read ---- */
 
 /* Output of a build step arrives in pieces of any length; the Engine colours those of its
  * stderr. */
