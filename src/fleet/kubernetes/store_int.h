@@ -93,7 +93,7 @@ void hr_kube_far_share(struct hr_store *base, pthread_mutex_t *lock);
 /* Returns the store for a call: releases the caller's lock and waits until no other call runs. The
  * call's block declares the result with HR_CLEAN(hr_kube_far_end), which takes that lock again. */
 struct hr_kube_store *hr_kube_far_begin(struct hr_store *base);
-void hr_kube_far_end(struct hr_kube_store **in); /* *in NULL: no call began */
+void hr_kube_far_end(struct hr_kube_store **in); /* Ends the call; *in may be NULL. */
 
 /* ---- reserve.c, as in the table ---- */
 
