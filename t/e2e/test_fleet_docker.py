@@ -143,6 +143,13 @@ def client_of_v1():
         equal((o["runtime_id"], true(o), true(cold), true(f.up("other"))), (waiting["runtime_id"], 200, 200, 404))
 
 
+def account():
+    """The user and the group of a request."""
+    with DockerFleet() as f:
+        o = f.up("s", run_as_user=0, run_as_group=54322)
+        equal(f.run(o, "id -u; id -g; touch file; stat -c %u:%g file").split(), ["0", "54322", "0:54322"])
+
+
 def builds():
     """By the Engine, from a folder as clients send it; what was built is started."""
     with DockerFleet("--registry-prefix", "test.example", "--builds") as f:
@@ -223,7 +230,7 @@ def main():
 
 
 TESTS = [pause_and_resume, recorded_client, stopped_for_a_pause, idle, one_that_dies, a_service_that_is_killed, pool,
-         client_of_v1, networks, builds]
+         client_of_v1, account, networks, builds]
 
 if __name__ == "__main__":
     sys.exit(main())

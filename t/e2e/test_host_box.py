@@ -3,6 +3,7 @@
 As root each case is done twice, by root and by another account."""
 
 import errno
+import grp
 import http.client
 import json
 import os
@@ -409,6 +410,32 @@ def numbered(h):
         equal((p.returncode, why in p.stderr, h.ok("ps", "-q")), (1, True, ""), p.stderr)
 
 
+def grouped(h):
+    """The account has the group that run_as_group gives, and so have its files; one that the box cannot give is
+    refused."""
+    def start(group, *more):
+        return h("up", "-s", "sandbox.security.run_as_group=%d" % group, *more)
+
+    look = "id -g; id -gn; touch file; stat -c %g . file ~; find ~ -maxdepth 1 ! -gid $(id -g)"
+    taken = {e.gr_gid for e in grp.getgrall()}
+    free = next(n for n in range(20000, 60000) if n not in taken)
+    for group, words in ((0, []), (free, []), (free, ["-s", "sandbox.security.run_as_user=0"])):
+        p = start(group, *words)
+        if h.uid and group:
+            equal((p.returncode, "has the group 0 alone" in p.stderr), (1, True), p.stderr)
+            continue
+        equal(p.returncode, 0, p.stderr)
+        said = h.ok("run", look).split()
+        name = "root" if group == 0 else "root-%d" % group if words else "openhands"
+        equal(said, [str(group), name] + [str(group)] * 3)
+        equal(h.ok("up", "-q", "--run", "id -g"), "%d\n" % group, "again")
+        h.ok("down")
+    for group in (-1, 1 << 32):
+        p = start(group)
+        why = "Invalid value for sandbox.security.run_as_group"
+        equal((p.returncode, why in p.stderr, h.ok("ps", "-q")), (1, True, ""), p.stderr)
+
+
 def own_root(h):
     """A directory with a system of its own is the root, and stays as it was."""
     with open(os.path.join(BUILD, "Makefile")) as f:
@@ -620,8 +647,8 @@ def edge(h):
 
 
 CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paused, pool, repository, two, once,
-         ended, interrupted, interrupted_down, unrecorded, unreported, lost, unknown, replaced, numbered, own_root,
-         subordinate, kernel_files, log_file, deep, namespaced, lacks, doctor, chosen_by_its_socket]
+         ended, interrupted, interrupted_down, unrecorded, unreported, lost, unknown, replaced, numbered, grouped,
+         own_root, subordinate, kernel_files, log_file, deep, namespaced, lacks, doctor, chosen_by_its_socket]
 
 
 if __name__ == "__main__":

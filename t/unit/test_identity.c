@@ -344,6 +344,61 @@ START_TEST(an_account_that_cannot_be_added)
 }
 END_TEST
 
+static void
+group_is(int gid, int of_last)
+{
+	char accounts[300];
+
+	(void)snprintf(accounts, sizeof(accounts),
+	    "# a comment\nroot:x:0:0::/root:/bin/sh\n"
+	    "new:!:4711:%d::%s/home:/bin/sh\nlast:x:5:%d::/:",
+	    gid, top, of_last);
+	top_has("passwd", accounts);
+}
+
+START_TEST(a_group_for_an_account)
+{
+	char path[256], accounts[300];
+	int i;
+
+	if (geteuid() != 0)
+		return;
+	(void)snprintf(accounts, sizeof(accounts),
+	    "# a comment\nroot:x:0:0::/root:/bin/sh\n"
+	    "new:!:4711:0::%s/home:/bin/sh\nlast:x:5:6::/:",
+	    top);
+	write_top("passwd", accounts);
+	write_top("group", "root:x:0:\nsudo:x:27:new"); /* no line feed */
+	(void)snprintf(path, sizeof(path), "%s/home", top);
+	ck_assert_int_eq(mkdir(path, 0755), 0);
+	ck_assert_int_eq(lchown(path, 4711, 0), 0);
+	write_top("home/own", "");
+	write_top("home/other", "");
+	(void)snprintf(path, sizeof(path), "%s/home/own", top);
+	ck_assert_int_eq(lchown(path, 4711, 0), 0);
+	for (i = 0; i < 2; i++) { /* the second one finds all as it must be */
+		ck_assert_int_eq(hr_newaccount_set_group(top, "new", 4800, &err), 0);
+		group_is(4800, 6);
+		top_has("group", "root:x:0:\nsudo:x:27:new\nnew:x:4800:\n");
+	}
+	ck_assert_uint_eq(stat_of("home").st_gid, 4800);
+	ck_assert_uint_eq(stat_of("home/own").st_gid, 4800);
+	ck_assert_uint_eq(stat_of("home/other").st_gid, 0);
+	/* another group; the name of the account is taken, and its home is the root directory */
+	ck_assert_int_eq(hr_newaccount_set_group(top, "new", 27, &err), 0);
+	ck_assert_int_eq(hr_newaccount_set_group(top, "new", 4801, &err), 0);
+	ck_assert_int_eq(hr_newaccount_set_group(top, "last", 27, &err), 0);
+	top_has("group", "root:x:0:\nsudo:x:27:new\nnew:x:4800:\nnew-4801:x:4801:\n");
+	group_is(4801, 27);
+	ck_assert_uint_eq(stat_of("home/own").st_gid, 4801);
+	ck_assert_int_eq(hr_newaccount_set_group(top, "missing", 27, &err), -1);
+	ck_assert_ptr_nonnull(strstr(err.msg, "the account missing cannot get group 27: "));
+	write_top("passwd", "short:x:5\nnext:x:6:0::/:\n");
+	ck_assert_int_eq(hr_newaccount_set_group(top, "short", 27, &err), -1);
+	ck_assert_int_eq(hr_newaccount_set_group("/nonexistent", "new", 27, &err), -1);
+}
+END_TEST
+
 /* A container may have any user ID, and its image neither an account of it nor the one asked for.
  * In a child: there is no way back from another user. */
 START_TEST(a_user_id_without_an_account)
@@ -573,6 +628,7 @@ main(void)
 	tcase_add_test(tc, nobody_becomes_who_he_is);
 	tcase_add_test(tc, a_missing_user_is_made);
 	tcase_add_test(tc, a_last_line_without_line_feed);
+	tcase_add_test(tc, a_group_for_an_account);
 	tcase_add_test(tc, a_user_id_without_an_account);
 	tcase_add_test(tc, an_account_of_the_user_id_is_used);
 	tcase_add_test(tc, the_user_of_e2b_is_made);

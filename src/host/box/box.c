@@ -439,7 +439,8 @@ static const struct hr_backend_option options[] = {
 
 static const char *const heeds[] = {"sandbox.limits.", "sandbox.network",
     "sandbox.security.network_mode", "sandbox.security.no_new_privileges=true",
-    "sandbox.security.run_as_user", "sandbox.use_host_network", NULL};
+    "sandbox.security.run_as_user", "sandbox.security.run_as_group", "sandbox.use_host_network",
+    NULL};
 
 const struct hr_sandbox_ops hr_backend_box = {
     .abi = HR_BACKEND_ABI,

@@ -365,6 +365,28 @@ numbered(struct spec *s, long long id, struct hr_command *c, struct hr_err *err)
 	return 0;
 }
 
+/* Appends the option that gives the account the group of run_as_group, if that is set. */
+static int
+grouped(struct spec *s, struct hr_strv *argv, struct hr_err *err)
+{
+	struct json_object *asked = hr_config_value(s->c, "sandbox.security.run_as_group");
+	long long id = json_object_get_int64(asked);
+
+	if (asked == NULL)
+		return 0;
+	if (id < 0 || id >= UINT32_MAX)
+		return hr_err_set(
+		    err, HR_E_INVAL, "Invalid value for sandbox.security.run_as_group: %lld", id);
+	if (!hr_account_is_root() && id != 0)
+		return hr_err_set(err, HR_E_INVAL,
+		    "sandbox.security.run_as_group is %lld, but the box of an ordinary user has "
+		    "the group 0 alone: unset it, or start the box as root",
+		    id);
+	hr_strv_add(argv, "--group-id");
+	hr_strv_addf(argv, "%lld", id);
+	return 0;
+}
+
 /* Composes the account: an ordinary user's box can use the user's account alone, which is its
  * root. */
 static int
@@ -402,7 +424,7 @@ command(struct spec *s, struct hr_err *err)
 	if (r < 0 || account(s, &c, err) < 0)
 		return -1;
 	c.prefix = hr_strv_list(&prefix);
-	if (hr_command_build(&argv, &c, s->c, h->environ, err) < 0)
+	if (hr_command_build(&argv, &c, s->c, h->environ, err) < 0 || grouped(s, &argv, err) < 0)
 		return -1;
 	hr_strv_add_all(&argv, more);
 	s->bad |= prefix.failed || argv.failed;

@@ -219,13 +219,27 @@ hr_identity_work_dir(const char *dir, const char *user, const char *group, bool 
 	return 0;
 }
 
+/* Gives the group to the account, and to this process if the account is root's, since root's shells
+ * do not change their account. */
+static int
+take_group(const char *name, gid_t gid, const char *etc, struct hr_err *err)
+{
+	if (hr_newaccount_set_group(etc, name, gid, err) < 0)
+		return -1;
+	return strcmp(name, "root") != 0 || setgid(gid) == 0
+		   ? 0
+		   : hr_err_sys(err, errno, "take the group %lu", (unsigned long)gid);
+}
+
 static int
 user_and_directory(struct hr_identity *id, const struct hr_settings *c, const char *env_user,
     const char *etc, bool (*stopped)(void), struct hr_err *err)
 {
 	const char *name = c->username;
 	bool root = strcmp(name, "root") == 0;
+	const char *group = c->sandbox_group;
 	struct passwd *same;
+	char number[24];
 	int known;
 
 	id->user_id = (uid_t)c->user_id;
@@ -261,8 +275,13 @@ user_and_directory(struct hr_identity *id, const struct hr_settings *c, const ch
 			*err = (struct hr_err){0};
 		}
 	}
-	return hr_identity_work_dir(
-	    c->working_dir, name, c->sandbox_group, c->keep_owners, stopped, err);
+	if (c->group_id >= 0 && geteuid() == 0) {
+		if (take_group(name, (gid_t)c->group_id, etc, err) < 0)
+			return -1;
+		(void)snprintf(number, sizeof(number), "%lld", c->group_id);
+		group = number;
+	}
+	return hr_identity_work_dir(c->working_dir, name, group, c->keep_owners, stopped, err);
 }
 
 /* Chooses the shell's user: another one only where the contract requires it. */

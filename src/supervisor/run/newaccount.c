@@ -1,5 +1,5 @@
-/* Adds an account by two lines and a home directory. The line in "passwd" comes last: with it the
- * account is complete. */
+/* Adds an account by two lines and a home directory, and changes its group. The line in "passwd"
+ * comes last: with it the account is complete. */
 #include "config.h"
 
 #include "supervisor/run/newaccount.h"
@@ -8,11 +8,13 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/dir.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "base/process/spawn.h"
 #include "base/text/text.h"
@@ -182,4 +184,110 @@ hr_newaccount_add(
 		       write_in(etc, "passwd", &accounts, err) < 0
 		   ? -1
 		   : 1;
+}
+
+/* Returns the field of that number of a line of "passwd" or "group", with its bytes, or NULL if the
+ * line has fewer fields. */
+static const char *
+field_of(const char *line, int number, size_t *ret_len)
+{
+	for (; number > 0; number--) {
+		line += strcspn(line, ":\n");
+		if (*line++ != ':')
+			return NULL;
+	}
+	*ret_len = strcspn(line, ":\n");
+	return line;
+}
+
+/* Returns the first line whose field of that number is `value`, or NULL. */
+static const char *
+line_with(const char *text, int number, const char *value)
+{
+	const char *line = text, *at;
+	size_t n;
+
+	while (*line != '\0') {
+		at = field_of(line, number, &n);
+		if (at != NULL && n == strlen(value) && memcmp(at, value, n) == 0)
+			return line;
+		line += strcspn(line, "\n");
+		line += *line == '\n';
+	}
+	return NULL;
+}
+
+/* Adds a group of that number if there is none. Its name is the account's, if that is free. */
+static int
+add_group(const char *etc, const char *name, const char *number, struct hr_err *err)
+{
+	HR_BUF(groups, FILE_MAX);
+
+	if (read_in(etc, "group", &groups) < 0)
+		return hr_err_set(err, HR_E_SYS, "cannot read %s/group", etc);
+	if (line_with(hr_buf_str(&groups), 2, number) != NULL)
+		return 0;
+	if (groups.len > 0 && groups.p[groups.len - 1] != '\n')
+		hr_buf_addc(&groups, '\n');
+	if (line_with(hr_buf_str(&groups), 0, name) != NULL)
+		hr_buf_addf(&groups, "%s-%s:x:%s:\n", name, number, number);
+	else
+		hr_buf_addf(&groups, "%s:x:%s:\n", name, number);
+	return write_in(etc, "group", &groups, err);
+}
+
+struct regroup {
+	struct owner from;
+	gid_t to;
+	unsigned failed;
+	int sys; /* errno of the first failure */
+};
+
+static int
+regroup(int dirfd, const char *name, const struct stat *st, void *arg)
+{
+	struct regroup *g = arg;
+
+	if (st->st_uid == g->from.uid && st->st_gid == g->from.gid &&
+	    fchownat(dirfd, name, (uid_t)-1, g->to, AT_SYMLINK_NOFOLLOW) != 0 && g->failed++ == 0)
+		g->sys = errno;
+	return 0;
+}
+
+int
+hr_newaccount_set_group(const char *etc, const char *name, gid_t gid, struct hr_err *err)
+{
+	struct regroup g = {.to = gid};
+	HR_FREE char *home = NULL;
+	HR_BUF(accounts, FILE_MAX);
+	HR_BUF(more, FILE_MAX);
+	const char *line, *uid, *group, *dir;
+	size_t n, group_len;
+	char number[24];
+
+	(void)snprintf(number, sizeof(number), "%lu", (unsigned long)gid);
+	if (add_group(etc, name, number, err) < 0)
+		return -1;
+	if (read_in(etc, "passwd", &accounts) < 0 ||
+	    (line = line_with(hr_buf_str(&accounts), 0, name)) == NULL ||
+	    (uid = field_of(line, 2, &n)) == NULL ||
+	    (group = field_of(line, 3, &group_len)) == NULL ||
+	    (dir = field_of(line, 5, &n)) == NULL)
+		return hr_err_set(err, HR_E_NOTFOUND,
+		    "the account %s cannot get group %s: %s/passwd has no line for it", name,
+		    number, etc);
+	if (group_len == strlen(number) && memcmp(group, number, group_len) == 0)
+		return 0;
+	g.from = (struct owner){(uid_t)strtoul(uid, NULL, 10), (gid_t)strtoul(group, NULL, 10)};
+	home = strndup(dir, n);
+	if (home == NULL)
+		return hr_err_nomem(err);
+	if (n > 1)
+		(void)hr_path_walk(home, regroup, &g, NULL);
+	if (g.failed > 0)
+		hr_log(HR_LOG_WARNING, "%s: %u files keep their group (%s)", home, g.failed,
+		    strerror(g.sys));
+	hr_buf_add(&more, accounts.p, (size_t)(group - accounts.p));
+	hr_buf_addf(&more, "%s%s", number, group + group_len);
+	return write_in(etc, "passwd", &more, err);
 }

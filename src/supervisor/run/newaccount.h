@@ -18,4 +18,9 @@ bool hr_newaccount_has_group(const char *name);
 int hr_newaccount_add(
     const char *etc, const char *homes, const char *name, uid_t uid, struct hr_err *err);
 
+/* Makes `gid` the account's primary group, as does `usermod -g`, and adds a group of that number if
+ * there is none. Files in the account's home directory that have its former group get the new one.
+ * Returns 0, or -1 with *err. */
+int hr_newaccount_set_group(const char *etc, const char *name, gid_t gid, struct hr_err *err);
+
 #endif

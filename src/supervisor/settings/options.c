@@ -32,6 +32,7 @@ static const struct option {
     {"listen", VALUE, false, "listen", NULL, "ADDR", "address or unix:/PATH to listen on"},
     {"allow-unauthenticated", FLAG, false, "allow_unauthenticated", "true", NULL,
 	"listen on a public address without a session key"},
+    {"group-id", VALUE, false, "group_id", NULL, "GID", "group of the account and its directory"},
     {"run-dir", VALUE, false, "run_dir", NULL, "DIR", "sockets and other short-lived files"},
     {"state-dir", VALUE, false, "state_dir", NULL, "DIR", "files that survive a restart"},
     {"viewer-url-file", VALUE, false, "viewer_url_file", NULL, "FILE",

@@ -40,6 +40,7 @@ static const struct setting settings[] = {
     {"working_dir", TEXT, AT(working_dir), false, 0, 0, ""},
     {"username", TEXT, AT(username), false, 0, 0, "openhands"},
     {"user_id", INT, AT(user_id), false, 0, UINT32_MAX - 1LL, "1000"},
+    {"group_id", INT, AT(group_id), false, -1, UINT32_MAX - 1LL, "-1"},
     {"plugins", WORDS, AT(plugins), false, 0, 0, NULL},
     {"plugin_path", TEXT, AT(plugin_path), false, 0, 0, ""},
     {"enable_browser", BOOL, AT(enable_browser), false, 0, 0, "true"},

@@ -16,7 +16,7 @@ struct hr_settings {
 	/* ---- the original's command line ---- */
 	long long port; /* 0: the option is not given */
 	char *working_dir, *username, *browsergym_eval_env;
-	long long user_id;
+	long long user_id, group_id; /* group_id -1: the account's own group */
 	bool enable_browser;
 	struct hr_strv plugins;
 	/* ---- the original's environment ---- */
