@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "base/process/spawn.h"
 #include "host/config/settings.h"
+#include "proto/json.h"
 
 #define KEY_DIGITS 32
 
@@ -68,6 +69,17 @@ hr_command_env(struct hr_strv *env, const struct hr_backend_host *h, const char 
 		hr_strv_set_envf(
 		    env, "%s=%s", name, value != NULL ? json_object_get_string(value) : "");
 	}
+}
+
+int
+hr_command_worker_port(struct json_object *environment, int i)
+{
+	const char *text = hr_json_text_at(environment, i == 0 ? "WORKER_1" : "WORKER_2");
+	long long n;
+
+	return text != NULL && hr_text_python_int(text, &n) == 0 && n > 0 && n <= UINT16_MAX
+		   ? (int)n
+		   : 0;
 }
 
 int

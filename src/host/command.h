@@ -6,6 +6,8 @@
 #include "host/handrail-backend.h"
 #include "base/strv.h"
 
+struct json_object;
+
 struct hr_command {
 	const char *const *prefix; /* the program and its arguments before the port */
 	int port;
@@ -25,6 +27,11 @@ int hr_command_key(const char *const *env, char **ret, struct hr_err *err);
  * an editor and of two programs, and those of the settings, which come last. */
 void hr_command_env(struct hr_strv *env, const struct hr_backend_host *h, const char *key,
     int vscode_port, const int app_ports[2]);
+
+#define HR_WORKER_PORTS 2
+/* Returns the port that a client of OpenHands V1 gives to programs in WORKER_1 (i is 0) or
+ * WORKER_2; 0 if `environment`, which may be NULL, has none. */
+int hr_command_worker_port(struct json_object *environment, int i);
 
 /* Runs `words` (the first is the program) on the caller's terminal, without the server's key in its
  * environment. */

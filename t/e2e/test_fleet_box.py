@@ -547,6 +547,28 @@ def programs(uid):
               (200, b"GET /x HTTP/1.1", None, "sandbox"))
 
 
+def named_ports(uid):
+    """The client names the ports of programs, as the app server of OpenHands does; wrong numbers name none."""
+    with BoxFleet(uid, "--domain", DOMAIN) as f:
+        o = f.up("s", environment={"WORKER_1": "12000", "WORKER_2": "65536"})
+
+        def check():
+            hosts = f.call("GET", "/sessions/s")[1]["work_hosts"]
+            equal(hosts, {"http://work-%d-%s.%s:%d" % (i, o["runtime_id"], DOMAIN, f.port): n
+                          for i, n in ((1, 12000), (2, 55000))})
+            for host in ("work-1", "12000"):
+                status, said = f.call("GET", "/a", key="", Host="%s-%s.%s" % (host, o["runtime_id"], DOMAIN))
+                equal((status, said.decode().splitlines()[0]), (200, "GET /a HTTP/1.1"))
+        f.run(o, "export ECHO='%s'; python3 -c \"$ECHO\" >/tmp/up & until test -s /tmp/up; do :; done" %
+              ECHO.replace("50000", "12000"))
+        check()
+        if paused_here(f, o):
+            f.pause(o)
+            equal(f.call("POST", "/resume", {"runtime_id": o["runtime_id"]})[0], 200)
+            f.until_state(o, "running")
+            check()
+
+
 def visited(uid):
     """Requests without a key that a program leaves unanswered are bounded for a sandbox, by whatever way they come, and
     delay neither its server nor another one's program."""
@@ -573,6 +595,23 @@ def visited(uid):
         equal(f.call("GET", "/", key="", Host=host)[0], 200, "another sandbox's program")
 
 
+def account(uid):
+    """The user and the group of a request, which the app server of OpenHands gives."""
+    with BoxFleet(uid) as f:
+        ids = {"run_as_user": 54321, "run_as_group": 54322, "fs_group": 54322}
+        if uid:
+            status, said = f.call("POST", "/start?wait=ready", dict(ids, session_id="s"))
+            equal((status, "has the account 0 alone" in json.dumps(said)), (409, True), said)
+            return
+        o = f.up("s", **ids)
+        look = "id -u; id -g; touch file; stat -c %u:%g . file ~"
+        equal(f.run(o, look).split(), ["54321", "54322"] + ["54321:54322"] * 3)
+        f.pause(o)
+        equal(f.call("POST", "/resume", {"runtime_id": o["runtime_id"]})[0], 200)
+        f.until_state(o, "running")
+        equal(f.run(o, look).split(), ["54321", "54322"] + ["54321:54322"] * 3)
+
+
 def refused(uid):
     """An nginx of others does not reach boxes."""
     with BoxFleet(uid) as f:
@@ -584,7 +623,7 @@ def refused(uid):
 
 
 CASES = [life, rules, changed_rules, limits_of_keys, console, pause_and_resume, pool, limits, killed, other_directory,
-         closed, replaced, programs, visited, refused]
+         closed, replaced, programs, named_ports, visited, account, refused]
 
 if __name__ == "__main__":
     sys.exit(run(CASES, made=contextlib.nullcontext))

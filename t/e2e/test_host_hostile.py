@@ -427,11 +427,34 @@ def records():
         os.unlink(h.path("state", "default.json"))
 
 
+def ports_of_programs():
+    """What the Engine is asked to bind, and does not: ports that a client of OpenHands V1 names, and others."""
+    asked = []
+
+    def create(body):
+        asked.append(json.loads(body))
+        return 500, {"message": "no"}
+
+    with Hostile() as h:
+        os.unlink(h.path("state", "default.json"))
+        h.answers = [("/containers/create", create), ("/images/", (200, IMAGE))]
+        for value in ("12000", "65536"):
+            h.env["SANDBOX_RUNTIME_STARTUP_ENV_VARS"] = json.dumps({"WORKER_1": value})
+            equal(h("up").returncode, 1)
+            env = dict(e.split("=", 1) for e in asked[-1]["Env"])
+            first, second = env["APP_PORT_1"], env["APP_PORT_2"]
+            bound = asked[-1]["HostConfig"]["PortBindings"]
+            inside = value if value == "12000" else first
+            equal((bound[inside + "/tcp"][0]["HostPort"], bound[second + "/tcp"][0]["HostPort"]), (first, second))
+            equal((sorted(asked[-1]["ExposedPorts"]), len(bound)), (sorted(bound), 3))
+
+
 def main():
     process.become_subreaper()
     tap = Tap()
     for test in (errors, images, versions, containers, lists, events, preflights, logs, pulls, builds, observations,
-                 answers_of_the_server, nothing_else_runs, not_utf8, git_views, archives, records):
+                 answers_of_the_server, nothing_else_runs, not_utf8, git_views, archives, records,
+                 ports_of_programs):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

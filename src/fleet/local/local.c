@@ -28,6 +28,7 @@
 #include "base/strv.h"
 #include "base/text/text.h"
 #include "egress/policy.h"
+#include "host/command.h"
 #include "host/config/settings.h"
 #include "host/kind.h"
 #include "host/handle.h"
@@ -99,6 +100,23 @@ local_stop(void *self, const char *id, struct hr_err *err)
 	return recorded || !l->tells ? 0 : hr_local_end_stray(l->at.o, l->at.dir, id, err);
 }
 
+/* Sets the ports of work-1 and work-2 to those that the client names. The server of a sandbox at a
+ * Unix socket reaches any port in the sandbox. */
+static int
+take_worker_ports(struct hr_fleet_row *row, struct hr_err *err)
+{
+	HR_PUT struct json_object *q = NULL;
+	int i, port;
+
+	if (hr_fleet_request_of(row, &q, err) != 0)
+		return -1;
+	for (i = 0; i < HR_WORKER_PORTS; i++) {
+		if ((port = hr_command_worker_port(hr_json_at(q, "environment"), i)) > 0)
+			row->app_ports[i] = port;
+	}
+	return 0;
+}
+
 static int
 place(const struct local *l, struct hr_sandbox *s, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -124,7 +142,7 @@ place(const struct local *l, struct hr_sandbox *s, struct hr_fleet_row *row, str
 	(void)snprintf(row->server_key, sizeof(row->server_key), "%s", key != NULL ? key : "");
 	row->vscode_port = s->endpoint.vscode_port;
 	memcpy(row->app_ports, s->endpoint.app_ports, sizeof(row->app_ports));
-	return 0;
+	return s->endpoint.unix_socket != NULL ? take_worker_ports(row, err) : 0;
 }
 
 static int

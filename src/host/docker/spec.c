@@ -80,12 +80,13 @@ environment(struct spec *s)
 }
 
 static void
-one_port(struct spec *s, struct json_object *exposed, struct json_object *bound, int port)
+one_port(
+    struct spec *s, struct json_object *exposed, struct json_object *bound, int inside, int port)
 {
 	const char *ip = hr_config_text(s->d->host->config, "sandbox.runtime_binding_address");
 	char name[32], number[16];
 
-	(void)snprintf(name, sizeof(name), "%d/tcp", port);
+	(void)snprintf(name, sizeof(name), "%d/tcp", inside);
 	(void)snprintf(number, sizeof(number), "%d", port);
 	put(s, exposed, name, json_object_new_object());
 	put(s, bound, name,
@@ -97,12 +98,18 @@ static void
 ports(struct spec *s)
 {
 	struct json_object *exposed = json_object_new_object(), *bound = json_object_new_object();
+	struct json_object *given =
+	    hr_config_value(s->d->host->config, "sandbox.runtime_startup_env_vars");
+	int i, inside;
 
-	one_port(s, exposed, bound, s->d->port);
+	one_port(s, exposed, bound, s->d->port, s->d->port);
 	if (hr_is_one_of("vscode", s->d->host->plugins))
-		one_port(s, exposed, bound, s->d->vscode_port);
-	one_port(s, exposed, bound, s->d->app_ports[0]);
-	one_port(s, exposed, bound, s->d->app_ports[1]);
+		one_port(s, exposed, bound, s->d->vscode_port, s->d->vscode_port);
+	for (i = 0; i < HR_WORKER_PORTS; i++) {
+		inside = hr_command_worker_port(given, i);
+		one_port(s, exposed, bound, inside > 0 ? inside : s->d->app_ports[i],
+		    s->d->app_ports[i]);
+	}
 	put(s, s->body, "ExposedPorts", exposed);
 	put(s, s->host, "PortBindings", bound);
 }
