@@ -137,7 +137,7 @@ EXTRA_DIST += %D%/e2e/test_host_python.py %D%/e2e/harbor_check.py %D%/e2e/inspec
 	contrib/python/README contrib/python/pyproject.toml contrib/python/handrail_env/__init__.py \
 	contrib/python/handrail_env/client.py contrib/python/handrail_env/harbor.py \
 	contrib/python/handrail_env/inspect_sandbox.py contrib/python/handrail_env/openhands.py \
-	%D%/e2e/openhands_tools.py %D%/e2e/openhands_v1.py
+	%D%/e2e/openhands_app_server.py %D%/e2e/openhands_tools.py %D%/e2e/openhands_v1.py
 t_unit_test_config_SOURCES = %D%/unit/test_config.c %D%/unit/lines.h
 t_unit_test_config_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_config_LDADD = $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)

@@ -216,11 +216,29 @@ def scripted_model():
     return model
 
 
+def fleet(kind, options):
+    env = {"DOCKER_HOST": os.environ["DOCKER_HOST"]} if kind == "docker" else {}
+    return Fleet("--domain", DOMAIN, "--url-by-name", *options, kind=kind, **env)
+
+
+def by_the_app_server(tap, image, python, kind, *options):
+    """By the unmodified RemoteSandboxService of openhands-ai, whose packages have other versions."""
+    model = scripted_model()
+    with fleet(kind, options) as f:
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "openhands_app_server.py")
+        p = subprocess.run([python, script, "http://127.0.0.1:%d" % f.port, f.key, image,
+                            "http://127.0.0.1:%d" % model.server_port,
+                            "WORKER_1" if kind == "box" else "APP_PORT_1"], stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, universal_newlines=True)
+        equal(p.returncode, 0, p.stdout[-3000:])
+        tap.diag(p.stdout.splitlines()[-1])
+    model.shutdown()
+
+
 def through_a_fleet(tap, image, kind, *options):
     """By the unmodified APIRemoteWorkspace, with a conversation whose agent runs in the sandbox."""
     model = scripted_model()
-    env = {"DOCKER_HOST": os.environ["DOCKER_HOST"]} if kind == "docker" else {}
-    with Fleet("--domain", DOMAIN, "--url-by-name", *options, kind=kind, **env) as f:
+    with fleet(kind, options) as f:
         with APIRemoteWorkspace(runtime_api_url="http://127.0.0.1:%d" % f.port, runtime_api_key=f.key,
                                 server_image=image, session_id="v1", working_dir="/workspace") as w:
             agent = Agent(llm=LLM(model="openai/m", base_url="http://127.0.0.1:%d" % model.server_port, api_key="x",
@@ -240,8 +258,8 @@ def through_a_fleet(tap, image, kind, *options):
     model.shutdown()
 
 
-def in_boxes(tap, image, top):
-    """The image's files are the programs of the boxes."""
+def files_of(image, top):
+    """The image's files, which are the programs of boxes."""
     root = os.path.join(top, "root")
     os.mkdir(root)
     made = docker("create", image)
@@ -251,12 +269,13 @@ def in_boxes(tap, image, top):
         subprocess.run("docker export %s | tar -C %s -x" % (id, root), shell=True, check=True)
     finally:
         docker("rm", id)
-    through_a_fleet(tap, image, "box", "--set", "box.root=" + root, "--set", "box.network=host")
+    return root
 
 
 def main():
-    if len(sys.argv) != 2 or not os.path.exists(sys.argv[1]):
-        skip_all("usage: openhands_v1.py BASE: a tar of Debian 13, which t/real/run --get makes")
+    if len(sys.argv) != 3 or not all(os.path.exists(path) for path in sys.argv[1:]):
+        skip_all("usage: openhands_v1.py BASE PYTHON: a tar of Debian 13, and a Python with openhands-ai, which "
+                 "t/real/run --get makes")
     find_engine()
     name_server()
     process.become_subreaper()
@@ -269,9 +288,13 @@ def main():
         without_ulimit(tap, top)
         tap.run("as the SDK starts it", as_the_sdk_starts_it, tap, image)
         tap.run("as a runtime API starts it", as_a_runtime_api_starts_it, image)
-        tap.run("through a fleet of containers", through_a_fleet, tap, image, "docker",
-                "--set", "sandbox.use_host_network=true", "--set", "sandbox.runtime_binding_address=127.0.0.1")
-        tap.run("through a fleet of boxes", in_boxes, tap, image, top)
+        containers = ("docker", "--set", "sandbox.use_host_network=true", "--set",
+                      "sandbox.runtime_binding_address=127.0.0.1")
+        tap.run("through a fleet of containers", through_a_fleet, tap, image, *containers)
+        tap.run("by the app server, with containers", by_the_app_server, tap, image, sys.argv[2], *containers)
+        boxes = ("box", "--set", "box.root=" + files_of(image, top), "--set", "box.network=host")
+        tap.run("through a fleet of boxes", through_a_fleet, tap, image, *boxes)
+        tap.run("by the app server, with boxes", by_the_app_server, tap, image, sys.argv[2], *boxes)
     sys.exit(tap.done())
 
 
