@@ -144,9 +144,9 @@ def client_of_v1():
 
 
 def account():
-    """The user and the group of a request."""
+    """The user and the group of a request, and a log in JSON, which the app server of OpenHands asks for."""
     with DockerFleet() as f:
-        o = f.up("s", run_as_user=0, run_as_group=54322)
+        o = f.up("s", run_as_user=0, run_as_group=54322, environment={"LOG_JSON": "true"})
         equal(f.run(o, "id -u; id -g; touch file; stat -c %u:%g file").split(), ["0", "54322", "0:54322"])
 
 

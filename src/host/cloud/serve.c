@@ -111,7 +111,7 @@ carry(struct hr_cloud *c, struct hr_err *err)
 static const char supervise[] =
     "s=" SAID_FILE "%s; rm -f \"$s\"\n"
     "exec 3> >(umask 022; n=0; while IFS= read -r l; do printf '%%s\\n' \"$l\"\n"
-    "case $l in *' ready: listening'*) rm -f \"$s\"; exec cat;; " MARK "*) n=0;; esac\n"
+    "case $l in *'ready: listening'*) rm -f \"$s\"; exec cat;; " MARK "*) n=0;; esac\n"
     "[ $((n += 1)) -gt 200 ] || printf '%%s\\n' \"$l\" >>\"$s\"; done)\n"
     "[ \"$1\" != handraild ] || w=$(PATH=$PATH:" PAYLOAD_DIR "/sbin:/usr/local/sbin:/usr/sbin; "
     "type -P handraild) && set -- \"${w:-$1}\" \"${@:2}\"\n"

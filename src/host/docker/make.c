@@ -34,7 +34,7 @@ static int
 await_line(void *arg, const char *line, size_t len)
 {
 	static const char *const signs[] = {
-	    " ready: listening", "Application startup complete", "Uvicorn running on"};
+	    "ready: listening", "Application startup complete", "Uvicorn running on"};
 	struct await *w = arg;
 	size_t i;
 

@@ -191,7 +191,7 @@ static int
 on_line(void *arg, const char *line, size_t len)
 {
 	static const char *const signs[] = {
-	    " ready: listening", "Application startup complete", "Uvicorn running on"};
+	    "ready: listening", "Application startup complete", "Uvicorn running on"};
 	bool *ready = arg;
 	size_t i;
 
