@@ -22,26 +22,18 @@
 #define TIMEOUT_S 60 /* limit for all shells of one box */
 #define SCRIPT_MAX (64u << 10)
 
-/* Walks the names of all variables without a process, whose number `$!` would keep, and without
- * field splitting, which IFS changes. */
+/* The following commands have the directory of the state as %1$s, and the start of the names of the
+ * session's files there as %2$s. The umask of the shell may make files that nobody can read. */
+#define OR_READABLE " || \\builtin command -p chmod -R u+rw %1$s; "
+
+/* Walks the names that a builtin prints without a process, whose number `$!` would keep, and
+ * without field splitting, which IFS changes. */
+#define FOR_NAMES                                                                                  \
+	" >|%2$s.names; \\builtin test -r %2$s.names" OR_READABLE                                  \
+	"\\builtin mapfile -t __hr_n <%2$s.names; for __hr_v in \"${__hr_n[@]}\"; do "
+/* leaves out bash's own, the hook's, and those that differ from one box to the next */
 #define FOR_VARIABLES                                                                              \
-	"for __hr_v in \"${!_@}\" \"${!A@}\" \"${!B@}\" \"${!C@}\" \"${!D@}\" \"${!E@}\" "         \
-	"\"${!F@}\" \"${!G@}\" \"${!H@}\" \"${!I@}\" \"${!J@}\" \"${!K@}\" \"${!L@}\" "            \
-	"\"${!M@}\" \"${!N@}\" \"${!O@}\" \"${!P@}\" \"${!Q@}\" \"${!R@}\" \"${!S@}\" "            \
-	"\"${!T@}\" \"${!U@}\" \"${!V@}\" \"${!W@}\" \"${!X@}\" \"${!Y@}\" \"${!Z@}\" "            \
-	"\"${!a@}\" \"${!b@}\" \"${!c@}\" \"${!d@}\" \"${!e@}\" \"${!f@}\" \"${!g@}\" "            \
-	"\"${!h@}\" \"${!i@}\" \"${!j@}\" \"${!k@}\" \"${!l@}\" \"${!m@}\" \"${!n@}\" "            \
-	"\"${!o@}\" \"${!p@}\" \"${!q@}\" \"${!r@}\" \"${!s@}\" \"${!t@}\" \"${!u@}\" "            \
-	"\"${!v@}\" \"${!w@}\" \"${!x@}\" \"${!y@}\" \"${!z@}\"; do case $__hr_v in " /* bash's    \
-											 own, the  \
-											 hook's,   \
-											 and those \
-											 that      \
-											 differ    \
-											 from one  \
-											 box to    \
-											 the next  \
-										       */          \
+	"\\builtin compgen -v" FOR_NAMES "case $__hr_v in "                                        \
 	"BASH|BASHOPTS|BASHPID|BASH_[!E]*|COLUMNS|COMP_WORDBREAKS|COPROC|DIRSTACK|EPOCHREALTIME|"  \
 	"EPOCHSECONDS|EUID|FUNCNAME|GROUPS|HISTCMD|HOSTNAME|LINENO|LINES|OLDPWD|PIPESTATUS|PPID|"  \
 	"PROMPT_COMMAND|PS[0-2]|PWD|RANDOM|SECONDS|SHELLOPTS|SHLVL|SRANDOM|TERM|UID|_|__hr_*|"     \
@@ -49,37 +41,40 @@
 
 /* The files are read in the order of their names here. Variables come before a function that has
  * the name of a builtin, functions after `shopt -s extglob`, with which they may have been read,
- * and before aliases, which would change them. The last line is the proof that all was written and
- * read. `>|` also replaces a file under `set -C`. A subshell would have no `set -e`. */
+ * and before aliases, which would change them. The last line is the proof that all was listed,
+ * written and read. `>|` also replaces a file under `set -C`. A subshell would have no `set -e`. */
 #define SAVE                                                                                       \
-	"{ \\builtin printf -v __hr_s %%s \"$?\"; \\builtin command -p mkdir -p -m 700 %s; "       \
-	"{ " FOR_VARIABLES "\\builtin declare -p \"$__hr_v\";; esac; done; } >|%s.variables; "     \
+	"{ \\builtin printf -v __hr_s %%s \"$?\"; \\builtin command -p mkdir -p -m 700 %1$s; "     \
+	"{ " FOR_VARIABLES "\\builtin declare -p \"$__hr_v\";; esac; done; } "                     \
+	">|%2$s.variables; "                                                                       \
 	"{ \\builtin printf '\\\\builtin cd -- %%q\\n\\\\builtin unset -v OLDPWD\\n' "             \
 	"\"${PWD-/}\"; "                                                                           \
 	"\\builtin declare -p OLDPWD; \\builtin umask -p; "                                        \
 	"\\builtin test \"$#\" = 0 || { \\builtin printf '\\\\builtin set --'; "                   \
 	"\\builtin printf ' %%q' \"$@\"; \\builtin printf '\\n'; }; "                              \
-	"\\builtin trap -p; \\builtin shopt -p; \\builtin set +o; } >|%s.options; "                \
+	"\\builtin trap -p; \\builtin shopt -p; \\builtin set +o; } >|%2$s.options; "              \
 	"{ \\builtin declare -f; \\builtin alias -p; "                                             \
-	"\\builtin printf '\\\\builtin printf -v __hr_k yes\\n'; } >|%s.words; "                   \
-	"\\builtin unset -v __hr_v; \\builtin export -n __hr_s; "                                  \
+	"\\builtin printf '\\\\builtin printf -v __hr_k %%q\\n' \"${__hr_n:+yes}\"; } "            \
+	">|%2$s.words; "                                                                           \
+	"\\builtin unset -v __hr_v __hr_n; \\builtin export -n __hr_s; "                           \
 	"} >/dev/null 2>&1 || \\builtin :; (\\builtin exit \"${__hr_s-0}\")"
 
 /* A new shell has the variables, functions and aliases of ~/.bashrc, which the other one may have
  * removed. After the line `set -o history` bash would keep the lines that it reads from the files
- * in its history, unless HISTIGNORE says otherwise. The umask of the other shell may have made
- * files that nobody can read. */
+ * in its history, unless HISTIGNORE says otherwise. */
 #define RESTORE                                                                                    \
-	"{ \\builtin command -p chmod -R u+r %s; \\builtin unalias -a; "                           \
-	"for __hr_v in $(\\builtin compgen -A function); do \\builtin unset -f \"$__hr_v\"; "      \
-	"done; " FOR_VARIABLES "\\builtin unset -v \"$__hr_v\";; esac; done; "                     \
-	"\\builtin . %s.variables; "                                                               \
+	"{ \\builtin test -r %2$s.words" OR_READABLE "\\builtin unalias -a; "                      \
+	"\\builtin compgen -A function" FOR_NAMES                                                  \
+	"\\builtin unset -f \"$__hr_v\"; done; " FOR_VARIABLES                                     \
+	"\\builtin unset -v \"$__hr_v\";; esac; done; "                                            \
+	"\\builtin . %2$s.variables; "                                                             \
 	"__hr_i=${HISTIGNORE+x${HISTIGNORE}}; \\builtin printf -v HISTIGNORE '*'; "                \
-	"\\builtin . %s.options; \\builtin . %s.words; "                                           \
+	"\\builtin . %2$s.options; \\builtin . %2$s.words; "                                       \
 	"case $__hr_i in x*) \\builtin printf -v HISTIGNORE %%s \"${__hr_i#x}\";; "                \
 	"*) \\builtin unset -v HISTIGNORE;; esac; "                                                \
 	"} >/dev/null 2>&1 || \\builtin :; "                                                       \
-	"\\builtin test \"${__hr_k-}\" = yes && \\builtin unset -v __hr_k __hr_v __hr_i"
+	"\\builtin test \"${__hr_k-},${__hr_n:+yes}\" = yes,yes && "                               \
+	"\\builtin unset -v __hr_k __hr_v __hr_i __hr_n"
 /* A new shell for this alone would take longer than all of the rest. */
 #define REMOVE " && { \\builtin command -p rm -rf %s || \\builtin :; }"
 
@@ -224,7 +219,7 @@ hr_shells_save(struct hr_sandbox *s, struct hr_shells *t, struct hr_err *err)
 	for (i = 0; i < t->names.n; i++) {
 		(void)snprintf(path, sizeof(path), "%s/%s", t->place, t->names.v[i]);
 		hr_buf_reset(&command);
-		hr_buf_addf(&command, SAVE, t->place, path, path, path);
+		hr_buf_addf(&command, SAVE, t->place, path);
 		if (hr_buf_check(&command, err) < 0 ||
 		    run_in(s, t->names.v[i], hr_buf_str(&command), until, err) < 0 ||
 		    (last = last_command(s, t->names.v[i], until, err)) < 0 ||
@@ -268,7 +263,7 @@ restore_one(struct hr_sandbox *b, const struct hr_shells *t, const char *session
 		err) < 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "%s/%s", t->place, session);
-	hr_buf_addf(&command, RESTORE, t->place, path, path, path);
+	hr_buf_addf(&command, RESTORE, t->place, path);
 	if (last)
 		hr_buf_addf(&command, REMOVE, t->place);
 	if (hr_buf_check(&command, err) < 0)
