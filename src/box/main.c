@@ -28,7 +28,6 @@ static const char usage_text[] =
     "usage: handrail-box [--check] [--detach FD] [FILE]\n"
     "       handrail-box --copy FROM TO [--without PATH]... [--freeze GROUP]\n"
     "                    [--most BYTES]\n"
-    "       handrail-box --size DIR\n"
     "       handrail-box --remove DIR\n"
     "Makes a box, an isolated set of processes, and runs a program in it until it ends. FILE has "
     "a\n"
@@ -39,8 +38,8 @@ static const char usage_text[] =
     "               it, and the box starts when a byte comes back\n"
     "  --copy       copy the storage FROM to the new directory TO; leave\n"
     "               out PATH below FROM; freeze the control group GROUP meanwhile;\n"
-    "               stop with the status 3 if the copy would take more than BYTES\n"
-    "  --size       print the number of files of a storage, and the disk that they take\n"
+    "               stop with the status 3 if the copy would take more than BYTES, and with\n"
+    "               --most print the number of its files, and the disk that they take\n"
     "  --remove     remove a storage\n"
     "  --help       print this text\n"
     "\n"
@@ -60,7 +59,7 @@ fail(int status, const struct hr_err *e)
 	return status;
 }
 
-/* Implements --copy, --size and --remove. Returns the exit status, or -1 for another command. */
+/* Implements --copy and --remove. Returns the exit status, or -1 for another command. */
 static int
 copy_or_remove(int argc, char **argv)
 {
@@ -70,8 +69,6 @@ copy_or_remove(int argc, char **argv)
 	size_t n = 0;
 	int i, r;
 
-	if (argc == 3 && strcmp(argv[1], "--size") == 0)
-		return box_copy_size(argv[2], &e) == 0 ? 0 : fail(STATUS_FAILED, &e);
 	if (argc == 3 && strcmp(argv[1], "--remove") == 0)
 		return box_copy_remove(argv[2], &e) == 0 ? 0 : fail(STATUS_FAILED, &e);
 	if (argc < 4 || argc % 2 != 0 || strcmp(argv[1], "--copy") != 0)
@@ -89,6 +86,8 @@ copy_or_remove(int argc, char **argv)
 		else
 			return -1;
 	r = box_copy(&c, &e);
+	if (r == 0 && c.most > 0)
+		r = box_copy_size(c.to, &e);
 	if (r > 0)
 		(void)hr_err_set(&e, HR_E_TOOLARGE,
 		    "a copy of the files would take more than %" PRIu64 " bytes", c.most);

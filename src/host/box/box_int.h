@@ -94,9 +94,10 @@ int hr_box_fill(struct hr_box *b, struct hr_err *err);
 #define HR_BOX_LOCKS 2
 /* Copies a storage without the server's journal, while the group is frozen (NULL: none is). `to`
  * is the name of a new directory, which may be there after a failure: HR_E_TOOLARGE if it would
- * take more bytes than `most` (0: no limit), unless it shares them with the original. */
+ * take more bytes than `most` (0: no limit), unless it shares them with the original. Appends the
+ * launcher's line with its size to *ret_size (NULL: it is not counted, and has no limit). */
 int hr_box_copy(const int locks[HR_BOX_LOCKS], const char *from, const char *to, const char *group,
-    int64_t most, struct hr_err *err);
+    int64_t most, struct hr_buf *ret_size, struct hr_err *err);
 /* Removes a tree, which may be missing, and may have files of the box's accounts: an ordinary user
  * cannot remove those of subordinate ids, but the launcher can. `locks`: NULL for none. */
 int hr_box_remove_tree(const int locks[HR_BOX_LOCKS], const char *path, struct hr_err *err);

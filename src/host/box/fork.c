@@ -185,7 +185,7 @@ copy_one(void *arg, size_t i, struct hr_err *err)
 
 	if (to == NULL || from == NULL)
 		return -1;
-	r = hr_box_copy(f->locks, from, to, group, 0, err);
+	r = hr_box_copy(f->locks, from, to, group, 0, NULL, err);
 	/* the launcher may have been killed */
 	if (r < 0 && group != NULL)
 		(void)hr_box_freeze(f->b, false, NULL);

@@ -115,7 +115,7 @@ hr_box_remove_tree(const int locks[HR_BOX_LOCKS], const char *path, struct hr_er
  * layer of a root directory of its own. */
 int
 hr_box_copy(const int locks[HR_BOX_LOCKS], const char *from, const char *to, const char *group,
-    int64_t most, struct hr_err *err)
+    int64_t most, struct hr_buf *ret_size, struct hr_err *err)
 {
 	HR_CLEAN(hr_strv_done) struct hr_strv argv = {0};
 	HR_BUF(out, SAID_MAX);
@@ -124,13 +124,14 @@ hr_box_copy(const int locks[HR_BOX_LOCKS], const char *from, const char *to, con
 	    &argv, (const char *const[]){"handrail-box", "--copy", from, to, "--without",
 		       "root" HR_BOX_STATE_DIR, "--without", "layers/root/upper" HR_BOX_STATE_DIR,
 		       group != NULL ? "--freeze" : NULL, group, NULL});
-	if (most > 0) {
+	if (ret_size != NULL) {
 		hr_strv_add(&argv, "--most");
-		hr_strv_addf(&argv, "%" PRId64, most);
+		hr_strv_addf(&argv, "%" PRId64, most > 0 ? most : INT64_MAX);
 	}
 	if (argv.failed)
 		return hr_err_nomem(err);
-	return run_program(locks, hr_strv_list(&argv), group != NULL, NULL, &out, err);
+	return run_program(locks, hr_strv_list(&argv), group != NULL, NULL,
+	    ret_size != NULL ? ret_size : &out, err);
 }
 
 /* ---- making ---- */
@@ -190,13 +191,10 @@ make(const struct hr_box_store *s, struct hr_box *b, const char *tag, char **ret
 		return hr_err_nomem(err);
 	if (from == NULL)
 		return hr_err_sys(err, errno, "%s", storage);
-	r = hr_box_copy(s->locks, from, to, group, b->most, err);
+	r = hr_box_copy(s->locks, from, to, group, b->most, &said, err);
 	/* the launcher may have been killed */
 	if (r < 0 && group != NULL)
 		(void)hr_box_freeze(b, false, NULL);
-	if (r == 0)
-		r = run_program(s->locks, (const char *const[]){"handrail-box", "--size", to, NULL},
-		    false, NULL, &said, err);
 	if (r == 0)
 		r = check_size(hr_buf_str(&said), b->most, err);
 	while (r == 0) {
@@ -282,7 +280,7 @@ fill(const struct hr_box_store *s, const struct hr_box *b, const char *tag, cons
 	/* an earlier command may have been killed here */
 	if (hr_box_remove_tree(s->locks, part, err) < 0)
 		return -1;
-	if (hr_box_copy(s->locks, from, part, NULL, 0, err) < 0) {
+	if (hr_box_copy(s->locks, from, part, NULL, 0, NULL, err) < 0) {
 		(void)hr_box_remove_tree(s->locks, part, NULL);
 		return -1;
 	}
