@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import test_host_fork as forks  # noqa: E402
 import test_host_snapshot as plain  # noqa: E402
 from lib import process  # noqa: E402
 from lib.host import PATIENCE  # noqa: E402
@@ -161,7 +162,13 @@ def killed(h):
     equal(h.subvolumes(), [])
 
 
-CASES = [shared, attributes, links, inside, killed, plain.life, plain.layers, plain.kept, plain.ids]
+def forks_killed(h):
+    """Nor does a fork that was killed."""
+    forks.killed(h)
+    equal(h.subvolumes(), [])
+
+
+CASES = [shared, attributes, links, inside, killed, forks_killed, plain.life, plain.layers, plain.kept, plain.ids]
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include "host/box/fork.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text/text.h"
+#include "base/volume.h"
 #include "host/box/branch.h"
 #include "host/box/crew.h"
 #include "host/box/look.h"
@@ -172,6 +174,16 @@ copy_path(const struct forking *f, size_t i, struct hr_err *err)
 	return path != NULL ? path : hr_err_null(err);
 }
 
+/* Makes a snapshot of a copy without the launcher, where the file system can. */
+static bool
+share(const struct forking *f, const char *copy, const char *to)
+{
+	HR_CLOSE int dir = open(f->copies, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	HR_CLOSE int from = open(copy, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return dir >= 0 && from >= 0 && hr_volume_snapshot(from, dir, hr_path_leaf(to));
+}
+
 /* Copies the storage of the parent, or for further branches that of the first one, which does not
  * run yet. */
 static int
@@ -185,6 +197,8 @@ copy_one(void *arg, size_t i, struct hr_err *err)
 
 	if (to == NULL || from == NULL)
 		return -1;
+	if (i > 0 && share(f, from, to))
+		return 0;
 	r = hr_box_copy(f->locks, from, to, group, 0, NULL, err);
 	/* the launcher may have been killed */
 	if (r < 0 && group != NULL)
