@@ -131,7 +131,10 @@ decide(struct forking *g, struct hr_err *err)
 	    (request = hr_json_string(o, REQUEST_MAX, err)) == NULL ||
 	    g->f->store->ops->set_request(g->f->store, &g->rows[0], request, &found, err) != 0)
 		return HR_FLEET_BROKEN;
-	return HR_FLEET_OK;
+	if (found)
+		return HR_FLEET_OK;
+	(void)hr_err_set(err, HR_E_GONE, "the record of the first branch was removed meanwhile");
+	return HR_FLEET_BROKEN;
 }
 
 int
