@@ -467,7 +467,8 @@ def dead_ones_are_bounded():
         equal(start("third")[0], 429, "two claims are kept")
         equal(start("second")[1]["runtime_id"], second, "one of them is started again")
         f.two.ok("POST", "/stop", {"runtime_id": second}, key=made["key"])
-        f.until(lambda: f.KEPT % second in f.sandboxes(), lambda there: not there)
+        f.until(lambda: f.two.call("GET", "/sessions/second", key=made["key"])[1]["state"], lambda s: s == "stopped")
+        equal(f.KEPT % second in f.sandboxes(), False, "its files are gone")
         equal(dies("third") != first, True, "there is room")
         equal(f.two.ok("POST", "/handrail/v1/keys/revoke", {"id": made["id"], "stop": True}),
               {"revoked": True, "sandboxes": 2, "stopped": True}, "those that died go with their key")

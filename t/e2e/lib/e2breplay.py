@@ -318,6 +318,9 @@ class Scenario:
             return "" if mine == theirs else "%.300s for %.300s" % (mine, theirs)
         if body.get("text", "").startswith('{"type"'):
             mine, theirs = self.outputs(call.data.decode("utf-8", "replace")), self.outputs(body["text"])
+            if any(o.get("name") == "ContextRestarting" for o in theirs):
+                # a kernel that ends itself has sent the number of the execution, or not
+                mine, theirs = ([o for o in lines if o["type"] != "number_of_executions"] for lines in (mine, theirs))
             return "" if mine == theirs else "%.300s for %.300s" % (mine, theirs)
         if "text" in body:
             mine = self.named(call.data.decode("utf-8", "replace"))
