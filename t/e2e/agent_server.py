@@ -80,11 +80,12 @@ class LoggingServer:
         scope = {"type": "websocket" if ws else "http", "method": method, "path": urllib.parse.unquote(path),
                  "query_string": query.encode(), "headers": headers}
         began = []
+        # also without a receive(): the rest of a body that is not read would cut the answer off
+        body = await reader.readexactly(int(dict(headers).get(b"content-length", 0)))
 
         async def receive():
             if not ws:
-                return {"type": "http.request",
-                        "body": await reader.readexactly(int(dict(headers).get(b"content-length", 0)))}
+                return {"type": "http.request", "body": body}
             if not began:
                 began.append(True)
                 return {"type": "websocket.connect"}
