@@ -116,7 +116,8 @@ def state(h):
 # Options that change how bash reads and runs what it is given.
 SETS = ("set -e", "set -eu", "set -a", "set -o posix", "set -xv", "set +o history", "set -f",
         "set -T; trap 'echo d' DEBUG",
-        "trap 'echo e' ERR; set -E", "shopt -s extdebug", "HISTCONTROL=; set +m", "umask 777",
+        "trap 'echo e' ERR; set -E", "shopt -s extdebug", "HISTCONTROL=; set +m", "umask 777", "umask 222",
+        "shopt -s nocasematch; export lines=7 uid_=8 seconds=9",
         "eval() { :; }; command() { :; }; printf() { :; }; declare() { :; }; set() { :; }", "unset -v HOME PATH",
         "exec 2>/dev/null")
 

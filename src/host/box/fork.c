@@ -174,7 +174,8 @@ copy_path(const struct forking *f, size_t i, struct hr_err *err)
 	return path != NULL ? path : hr_err_null(err);
 }
 
-/* Makes a snapshot of a copy without the launcher, where the file system can. */
+/* Copies `copy` to `to` as a snapshot, without the launcher. Returns false if the file system
+ * cannot do that. */
 static bool
 share(const struct forking *f, const char *copy, const char *to)
 {

@@ -26,12 +26,14 @@
  * session's files there as %2$s. The umask of the shell may make files that nobody can read. */
 #define OR_READABLE " || \\builtin command -p chmod -R u+rw %1$s; "
 
-/* Walks the names that a builtin prints without a process, whose number `$!` would keep, and
- * without field splitting, which IFS changes. */
+/* Walks the names that the builtin before it prints; none if they cannot be listed. It starts no
+ * process, since `$!` would keep its number, and splits no fields, since IFS changes that. */
 #define FOR_NAMES                                                                                  \
-	" >|%2$s.names; \\builtin test -r %2$s.names" OR_READABLE                                  \
-	"\\builtin mapfile -t __hr_n <%2$s.names; for __hr_v in \"${__hr_n[@]}\"; do "
-/* leaves out bash's own, the hook's, and those that differ from one box to the next */
+	" >|%2$s.names && { \\builtin test -r %2$s.names" OR_READABLE                              \
+	"\\builtin mapfile -t __hr_n <%2$s.names; } || __hr_n=(); "                                \
+	"for __hr_v in \"${__hr_n[@]}\"; do "
+/* Leaves out bash's own, the hook's, and those that differ from one box to the next; needs
+ * `shopt -u nocasematch`. */
 #define FOR_VARIABLES                                                                              \
 	"\\builtin compgen -v" FOR_NAMES "case $__hr_v in "                                        \
 	"BASH|BASHOPTS|BASHPID|BASH_[!E]*|COLUMNS|COMP_WORDBREAKS|COPROC|DIRSTACK|EPOCHREALTIME|"  \
@@ -39,14 +41,18 @@
 	"PROMPT_COMMAND|PS[0-2]|PWD|RANDOM|SECONDS|SHELLOPTS|SHLVL|SRANDOM|TERM|UID|_|__hr_*|"     \
 	"APP_PORT_[12]|OPENHANDS_SESSION_ID|SESSION_API_KEY|VSCODE_PORT) ;; *) "
 
-/* The files are read in the order of their names here. Variables come before a function that has
- * the name of a builtin, functions after `shopt -s extglob`, with which they may have been read,
- * and before aliases, which would change them. The last line is the proof that all was listed,
- * written and read. `>|` also replaces a file under `set -C`. A subshell would have no `set -e`. */
+/* `.variables`, `.options` and `.words` are read in this order. Variables come before a function
+ * that has the name of a builtin, functions after `shopt -s extglob`, with which they may have been
+ * read, and before aliases, which would change them. The last line is the proof that all was
+ * listed, written and read. `>|` also replaces a file under `set -C`. A subshell would have no `set
+ * -e`. */
 #define SAVE                                                                                       \
 	"{ \\builtin printf -v __hr_s %%s \"$?\"; \\builtin command -p mkdir -p -m 700 %1$s; "     \
+	"\\builtin shopt -q nocasematch && __hr_c=1; \\builtin shopt -u nocasematch; "             \
 	"{ " FOR_VARIABLES "\\builtin declare -p \"$__hr_v\";; esac; done; } "                     \
 	">|%2$s.variables; "                                                                       \
+	"\\builtin test -z \"${__hr_c-}\" || \\builtin shopt -s nocasematch; "                     \
+	"\\builtin unset -v __hr_c; "                                                              \
 	"{ \\builtin printf '\\\\builtin cd -- %%q\\n\\\\builtin unset -v OLDPWD\\n' "             \
 	"\"${PWD-/}\"; "                                                                           \
 	"\\builtin declare -p OLDPWD; \\builtin umask -p; "                                        \
@@ -63,7 +69,8 @@
  * removed. After the line `set -o history` bash would keep the lines that it reads from the files
  * in its history, unless HISTIGNORE says otherwise. */
 #define RESTORE                                                                                    \
-	"{ \\builtin test -r %2$s.words" OR_READABLE "\\builtin unalias -a; "                      \
+	"{ \\builtin test -r %2$s.words && \\builtin test -w %2$s.names" OR_READABLE               \
+	"\\builtin unalias -a; \\builtin shopt -u nocasematch; "                                   \
 	"\\builtin compgen -A function" FOR_NAMES                                                  \
 	"\\builtin unset -f \"$__hr_v\"; done; " FOR_VARIABLES                                     \
 	"\\builtin unset -v \"$__hr_v\";; esac; done; "                                            \
