@@ -135,7 +135,7 @@ static void __attribute__((noreturn)) run(int fds[ENVD_FDS], pid_t keeper)
 static void __attribute__((noreturn)) await(int sock, const struct rlimit *nofile, pid_t keeper)
 {
 	struct envd_packet p;
-	int fds[ENVD_FDS];
+	int fds[ENVD_FDS], r;
 
 	if (sock != SOCK_FD && dup3(sock, SOCK_FD, O_CLOEXEC) < 0)
 		_exit(126);
@@ -144,8 +144,9 @@ static void __attribute__((noreturn)) await(int sock, const struct rlimit *nofil
 	(void)setrlimit(RLIMIT_NOFILE, nofile);
 	set_ranks();
 	reset_signals();
-	if (envd_packet_recv(SOCK_FD, &p, fds, 0) != 1)
-		_exit(0);
+	r = envd_packet_recv(SOCK_FD, &p, fds, 0);
+	if (r != 1)
+		_exit(r == 0 ? 0 : 126);
 	run(fds, keeper);
 }
 

@@ -237,6 +237,8 @@ hand_over(struct keeper *k, struct entry *e)
 	if (envd_packet_send(k->next.sock, &p, e->fds, 0) != 0)
 		return errno;
 	e->pid = k->next.pid;
+	/* the account may have stopped it, if it is the keeper's own */
+	(void)kill(e->pid, SIGCONT);
 	envd_child_drop(&k->next);
 	return 0;
 }
