@@ -5,11 +5,12 @@
 
 #include "host/docker/engine.h"
 
-/* Receives a message; `failed` is the error in it, or of an earlier one, "" without. */
+/* Receives a message; `failed` is the last error so far, "" for none. */
 typedef void hr_engine_message_fn(void *arg, struct json_object *o, const char *failed);
 
-/* POSTs to path, with the tar file of source as the body (NULL: none), until the end. Returns -1 if
- * that failed, with `code` if the Engine reports the failure only after a status of 200. */
+/* POSTs to path, with the tar file of source as the body (NULL: none), and reads the answer to its
+ * end. Returns -1 if that failed, with `code` if the Engine reports the failure only after a status
+ * of 200. */
 int hr_engine_messages(struct hr_engine *e, const char *path, hr_http_source_fn *source,
     void *source_arg, hr_engine_message_fn *fn, void *fn_arg, enum hr_errc code,
     struct hr_err *err);

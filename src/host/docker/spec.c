@@ -100,6 +100,7 @@ ports(struct spec *s)
 	struct json_object *exposed = json_object_new_object(), *bound = json_object_new_object();
 	struct json_object *given =
 	    hr_config_value(s->d->host->config, "sandbox.runtime_startup_env_vars");
+	char key[32];
 	int i, inside;
 
 	one_port(s, exposed, bound, s->d->port, s->d->port);
@@ -107,6 +108,9 @@ ports(struct spec *s)
 		one_port(s, exposed, bound, s->d->vscode_port, s->d->vscode_port);
 	for (i = 0; i < HR_WORKER_PORTS; i++) {
 		inside = hr_command_worker_port(given, i);
+		(void)snprintf(key, sizeof(key), "%d/tcp", inside);
+		if (hr_json_at(bound, key) != NULL)
+			inside = 0; /* the server's, the editor's or the other one's */
 		one_port(s, exposed, bound, inside > 0 ? inside : s->d->app_ports[i],
 		    s->d->app_ports[i]);
 	}

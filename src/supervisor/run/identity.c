@@ -154,16 +154,17 @@ own_one(int dirfd, const char *name, const struct stat *st, void *arg)
 static int
 group_lookup(const char *group, gid_t *ret)
 {
-	struct group *gr = getgrnam(group);
+	struct group *gr;
 	long long n;
 
-	if (gr != NULL) {
-		*ret = gr->gr_gid;
+	if (hr_text_python_int(group, &n) == 0 && n >= 0 && n < UINT32_MAX) {
+		*ret = (gid_t)n;
 		return 0;
 	}
-	if (hr_text_python_int(group, &n) != 0 || n < 0 || n >= UINT32_MAX)
+	gr = getgrnam(group);
+	if (gr == NULL)
 		return -1;
-	*ret = (gid_t)n;
+	*ret = gr->gr_gid;
 	return 0;
 }
 

@@ -32,11 +32,11 @@ is_missing(const char *etc, const char *name)
 }
 
 static int
-read_in(const char *etc, const char *name, struct hr_buf *b)
+read_in(const char *etc, const char *name, struct hr_buf *b, struct hr_err *err)
 {
 	HR_FREE char *path = hr_path_join(etc, name);
 
-	return path != NULL ? hr_path_read(path, b, NULL) : -1;
+	return path != NULL ? hr_path_read(path, b, err) : hr_err_nomem(err);
 }
 
 static int
@@ -93,7 +93,7 @@ copy_plain(const char *from, const char *to)
 		HR_BUF(text, FILE_MAX);
 
 		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-		    st.st_mode != (S_IFREG | 0644) || read_in(from, e->d_name, &text) < 0 ||
+		    st.st_mode != (S_IFREG | 0644) || read_in(from, e->d_name, &text, NULL) < 0 ||
 		    write_in(to, e->d_name, &text, NULL) < 0)
 			return false;
 	}
@@ -164,8 +164,9 @@ hr_newaccount_add(
 	if (home == NULL)
 		return hr_err_nomem(err);
 	if (geteuid() != 0 || !is_plain(name) || !is_missing(etc, "shadow") ||
-	    !is_missing(etc, "gshadow") || read_in(etc, "passwd", &accounts) < 0 ||
-	    read_in(etc, "group", &groups) < 0 || !add_member(&more, hr_buf_str(&groups), name))
+	    !is_missing(etc, "gshadow") || read_in(etc, "passwd", &accounts, NULL) < 0 ||
+	    read_in(etc, "group", &groups, NULL) < 0 ||
+	    !add_member(&more, hr_buf_str(&groups), name))
 		return 0;
 	if (hr_newaccount_has_group(name)) {
 		if (getgrgid((gid_t)uid) != NULL || getgrnam(name) != NULL)
@@ -223,8 +224,8 @@ add_group(const char *etc, const char *name, const char *number, struct hr_err *
 {
 	HR_BUF(groups, FILE_MAX);
 
-	if (read_in(etc, "group", &groups) < 0)
-		return hr_err_set(err, HR_E_SYS, "cannot read %s/group", etc);
+	if (!is_missing(etc, "group") && read_in(etc, "group", &groups, err) < 0)
+		return -1;
 	if (line_with(hr_buf_str(&groups), 2, number) != NULL)
 		return 0;
 	if (groups.len > 0 && groups.p[groups.len - 1] != '\n')
@@ -266,10 +267,9 @@ hr_newaccount_set_group(const char *etc, const char *name, gid_t gid, struct hr_
 	char number[24];
 
 	(void)snprintf(number, sizeof(number), "%lu", (unsigned long)gid);
-	if (add_group(etc, name, number, err) < 0)
+	if (add_group(etc, name, number, err) < 0 || read_in(etc, "passwd", &accounts, err) < 0)
 		return -1;
-	if (read_in(etc, "passwd", &accounts) < 0 ||
-	    (line = line_with(hr_buf_str(&accounts), 0, name)) == NULL ||
+	if ((line = line_with(hr_buf_str(&accounts), 0, name)) == NULL ||
 	    (uid = field_of(line, 2, &n)) == NULL ||
 	    (group = field_of(line, 3, &group_len)) == NULL ||
 	    (dir = field_of(line, 5, &n)) == NULL)
@@ -288,6 +288,8 @@ hr_newaccount_set_group(const char *etc, const char *name, gid_t gid, struct hr_
 		hr_log(HR_LOG_WARNING, "%s: %u files keep their group (%s)", home, g.failed,
 		    strerror(g.sys));
 	hr_buf_add(&more, accounts.p, (size_t)(group - accounts.p));
-	hr_buf_addf(&more, "%s%s", number, group + group_len);
+	hr_buf_adds(&more, number);
+	group += group_len;
+	hr_buf_add(&more, group, accounts.len - (size_t)(group - accounts.p));
 	return write_in(etc, "passwd", &more, err);
 }
