@@ -239,7 +239,7 @@ work_beside(const struct box_spec *s, pid_t pid, const struct box_guard *guard, 
 	    (control >= 0 && tell_control(s, control, pid, groups, err) < 0) ||
 	    box_guard_wait(guard, err) < 0 || hr_fd_write_full(sync, "l", 1, err) < 0)
 		return -1;
-	/* the child does not need it before its last step */
+	/* the child needs the filter only in its last step */
 	filter = box_fence_filter(err);
 	return filter >= 0 && (control < 0 || wait_for_control(control, err) == 0)
 		   ? hr_fd_send(sync, "g", 1, filter, err)
