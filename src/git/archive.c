@@ -20,88 +20,47 @@
 #include "proto/json.h"
 #include "proto/python/repr.h"
 
-#define NESTED_MAX 3   /* levels below the directory at which a repository is looked for */
-#define PARTS_MAX 1024 /* parts of a name */
+#define NESTED_MAX 3 /* levels below the directory at which a repository is looked for */
 #define HEAD_MAX (1u << 20)
 #define UNRESERVED "_.-~"
 #define MANIFEST "archive_manifest.json"
 
 /* ---- names that are left out ---- */
 
-struct parts {
-	struct hr_span at[PARTS_MAX];
-	size_t n;
-};
-
-static void
-split(struct parts *ret, struct hr_span name)
-{
-	const char *p = name.p, *end = name.p + name.len, *slash;
-
-	for (ret->n = 0; ret->n < PARTS_MAX; p = slash + 1) {
-		slash = memchr(p, '/', (size_t)(end - p));
-		if (slash == NULL)
-			slash = end;
-		ret->at[ret->n++] = (struct hr_span){p, (size_t)(slash - p)};
-		if (slash == end)
-			return;
-	}
-}
-
+/* Returns true if the pattern names the entry. One with a slash names a path from the top on,
+ * another one a part of any path; a slash at the end means directories only. */
 static bool
-matches(struct hr_span pattern, struct hr_span part)
+leaves_out(const char *pattern, const char *name, bool directory)
 {
-	HR_BUF(p, HEAD_MAX);
-	HR_BUF(s, HEAD_MAX);
+	HR_BUF(text, HEAD_MAX);
+	size_t len = strlen(pattern);
+	const char *p;
 
-	hr_buf_add(&p, pattern.p, pattern.len);
-	hr_buf_add(&s, part.p, part.len);
-	return fnmatch(hr_buf_str(&p), hr_buf_str(&s), FNM_NOESCAPE) == 0;
-}
-
-/* Returns true if the pattern names the entry or a directory above. A pattern with a slash names a
- * path from the top on, another one a part of any path; a slash at the end means directories
- * only. */
-static bool
-leaves_out(const char *pattern, const struct parts *name, bool directory)
-{
-	struct hr_span text = hr_span_of(pattern);
-	struct parts p;
-	size_t i = 0, n = name->n;
-	bool only;
-
-	while (text.len > 0 && text.p[text.len - 1] == '/')
-		text.len--;
-	only = text.len < strlen(pattern) && !directory;
-	split(&p, text);
-	if (p.n == 1) {
-		for (n -= only; i < n; i++)
-			if (matches(text, name->at[i]))
-				return true;
+	while (len > 0 && pattern[len - 1] == '/')
+		len--;
+	if (pattern[len] == '/' && !directory)
 		return false;
-	}
-	while (i < p.n && i < n && matches(p.at[i], name->at[i]))
-		i++;
-	return i == p.n && !(only && n == p.n);
+	hr_buf_add(&text, pattern, len);
+	p = hr_buf_str(&text);
+	return fnmatch(p, strchr(p, '/') != NULL ? name : hr_path_leaf(name),
+		   FNM_NOESCAPE | FNM_PATHNAME) == 0;
 }
 
-/* Returns true for a file below any .git that may hold a password, such as that of a remote. */
+/* Returns true for an entry that may hold a password, such as that of a remote. `git`: the top is
+ * a .git, or below one. */
 static bool
-is_secret(const struct parts *name)
+is_secret(const char *name, bool git)
 {
 	static const char *const files[] = {
-	    "config", "config.worktree", "credentials", ".git-credentials", "FETCH_HEAD"};
-	size_t i, j;
+	    "config", "config.worktree", "credentials", "FETCH_HEAD", "logs"};
+	const char *leaf = hr_path_leaf(name);
+	size_t i;
 
-	for (i = 0; i < name->n && !hr_span_equal(name->at[i], hr_span_of(".git")); i++)
-		;
-	for (j = i + 1; j < name->n; j++)
-		if (hr_span_equal(name->at[j], hr_span_of("logs")))
-			return true;
-	for (j = 0; i + 1 < name->n && j < sizeof(files) / sizeof(files[0]); j++)
-		if (hr_span_equal(name->at[name->n - 1], hr_span_of(files[j])))
-			return true;
-	return false;
+	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (strcmp(leaf, files[i]) == 0)
+			return git || strncmp(name, ".git/", 5) == 0 ||
+			       strstr(name, "/.git/") != NULL;
+	return strcmp(leaf, ".git-credentials") == 0;
 }
 
 /* ---- the files ---- */
@@ -109,20 +68,20 @@ is_secret(const struct parts *name)
 struct files {
 	const char *top;
 	const char *const *patterns;
+	bool git;   /* the top is a .git, or below one */
 	bool taken; /* a file has the manifest's name */
 };
 
+/* Gets a directory before the entries in it, which are not asked for if it is left out. */
 static bool
 file_leaves_out(void *arg, const char *rel, bool directory)
 {
 	struct files *f = arg;
 	const char *const *p = f->patterns;
-	struct parts name;
 
-	split(&name, hr_span_of(rel));
-	while (*p != NULL && !leaves_out(*p, &name, directory))
+	while (*p != NULL && !leaves_out(*p, rel, directory))
 		p++;
-	if (*p != NULL || is_secret(&name))
+	if (*p != NULL || is_secret(rel, f->git))
 		return true;
 	f->taken = f->taken || strcmp(rel, MANIFEST) == 0;
 	return false;
@@ -159,6 +118,7 @@ static int
 send_files(const char *root, const char *top, const char *const *patterns, const char *libexec)
 {
 	struct files f = {.top = top, .patterns = patterns};
+	size_t len = strlen(root);
 	const struct hr_tree_choice choice = {.top = top[0] != '\0' ? top : ".",
 	    .leaves_out = file_leaves_out,
 	    .put_last = put_manifest,
@@ -171,6 +131,8 @@ send_files(const char *root, const char *top, const char *const *patterns, const
 	struct hr_tree *t = zip != NULL ? zip->tree_open(root, &o, &err) : NULL;
 	int r = -1;
 
+	f.git =
+	    strstr(root, "/.git/") != NULL || (len >= 5 && strcmp(root + len - 5, "/.git") == 0);
 	hr_tree_report_init(&report);
 	if (t != NULL) {
 		r = zip->tree_send(t, write_out, NULL, &report, &err);
@@ -272,9 +234,8 @@ static void
 put_remote(struct hr_buf *json, const char *url)
 {
 	HR_BUF(text, HEAD_MAX);
-	size_t scheme = strncasecmp(url, "https://", 8) == 0  ? 8
-			: strncasecmp(url, "http://", 7) == 0 ? 7
-							      : 0;
+	const char *colon = strstr(url, "://");
+	size_t scheme = colon != NULL ? (size_t)(colon + 3 - url) : 0;
 	size_t n = strcspn(url, "?"), user = scheme + strcspn(url + scheme, "/ \t");
 	const char *at = scheme > 0 ? memrchr(url + scheme, '@', user - scheme) : NULL;
 
@@ -340,6 +301,7 @@ run_with(
 	HR_CLEAN(hr_strv_done) struct hr_strv args = {0};
 
 	hr_strv_add_all(&args, first);
+	hr_strv_add(&args, ":(glob,exclude)**/.git-credentials");
 	for (; *patterns != NULL; patterns++) {
 		size_t len = strlen(*patterns), all = len;
 		const char *deep;
@@ -362,7 +324,8 @@ static int
 make_patch(const char *root, const char *base, const char *const *patterns, struct hr_buf *out)
 {
 	const char *const add[] = {"add", "-A", "--", ".", NULL};
-	const char *const diff[] = {"diff", "--binary", "--cached", base, "--", ".", NULL};
+	const char *const diff[] = {"diff", "--binary", "--no-ext-diff", "--no-textconv",
+	    "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "--cached", base, "--", ".", NULL};
 	const char *tmp = getenv("TMPDIR");
 	HR_FREE char *dir = hr_path_join(tmp != NULL ? tmp : "/tmp", "handrail-archive-XXXXXX");
 	HR_FREE char *index = NULL;
@@ -376,9 +339,7 @@ make_patch(const char *root, const char *base, const char *const *patterns, stru
 	    run_with(root, add, patterns, out) == 0)
 		r = run_with(root, diff, patterns, out);
 	(void)unsetenv("GIT_INDEX_FILE");
-	if (index != NULL)
-		(void)unlink(index);
-	(void)rmdir(dir);
+	(void)hr_path_remove(dir, NULL); /* a killed git may have left a lock */
 	return r;
 }
 
@@ -402,8 +363,7 @@ send_patch(const char *root, const char *wanted, const char *const *patterns, st
 	put_repository(json, root);
 	if (strcmp(base.p, HR_GIT_EMPTY_TREE) != 0 && hr_git_is_commit(root, base.p, &commit)) {
 		hr_json_put_named(json, "X-Archive-Base-Commit", hr_buf_str(&commit));
-		hr_json_put_named(json, "X-Archive-Base-Ref",
-		    wanted != NULL && wanted[0] != '\0' ? wanted : "auto");
+		hr_json_put_named(json, "X-Archive-Base-Ref", wanted != NULL ? wanted : "auto");
 	}
 	hr_buf_adds(json, "}\n");
 	return put_line(json) < 0

@@ -97,6 +97,8 @@ archive(int argc, char **argv)
 
 	if (argc > n && strncmp(argv[n], prefix, sizeof(prefix) - 1) == 0)
 		ref = argv[n++] + sizeof(prefix) - 1;
+	if (argc > n && strcmp(argv[n], "--") == 0)
+		n++;
 	if (argc < n || libexec == NULL || argc - n > HR_ARCHIVE_PATTERNS)
 		return usage(2);
 	(void)setenv("GIT_TERMINAL_PROMPT", "0", 1);

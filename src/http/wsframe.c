@@ -90,17 +90,18 @@ struct head {
 	size_t len, size; /* length of the payload; of the head itself */
 };
 
-/* Parses a head. Returns 1 with the whole frame there, or 0 if it is not complete yet. */
+/* Parses the head at `at`. Returns 1 with the whole frame there, or 0 if it is not complete yet. */
 static int
-read_head(struct head *h, const struct hr_wsframes *f, struct hr_err *err)
+read_head(struct head *h, const struct hr_wsframes *f, size_t at, struct hr_err *err)
 {
-	const struct hr_buf *in = &f->in;
-	const unsigned char *p = (const unsigned char *)in->p;
+	const size_t have = f->in.len - at;
+	const unsigned char *p;
 	uint64_t len;
 	size_t more;
 
-	if (in->len < 2)
+	if (have < 2)
 		return 0;
+	p = (const unsigned char *)f->in.p + at;
 	len = p[1] & 0x7f;
 	more = len == 126 ? 2 : len == 127 ? 8 : 0;
 	h->final = (p[0] & 0x80) != 0;
@@ -112,7 +113,7 @@ read_head(struct head *h, const struct hr_wsframes *f, struct hr_err *err)
 		return hr_err_set(err, HR_E_PROTO, "a control frame that is none");
 	if (h->op > HR_WS_BINARY && h->op < 8)
 		return hr_err_set(err, HR_E_PROTO, "a frame of an unknown type");
-	if (in->len < h->size)
+	if (have < h->size)
 		return 0;
 	if (more > 0)
 		for (len = 0, p += 2; more > 0; more--)
@@ -121,7 +122,7 @@ read_head(struct head *h, const struct hr_wsframes *f, struct hr_err *err)
 		return hr_err_set(
 		    err, HR_E_TOOLARGE, "a frame of %llu bytes", (unsigned long long)len);
 	h->len = (size_t)len;
-	return in->len - h->size >= h->len;
+	return have - h->size >= h->len;
 }
 
 static void
@@ -165,7 +166,7 @@ hr_wsframes_feed(struct hr_wsframes *f, const char *p, size_t len, hr_ws_message
     struct hr_err *err)
 {
 	struct head h = {.len = 0};
-	size_t n;
+	size_t n, at;
 	int r = 0;
 
 	while (r == 0) {
@@ -176,15 +177,17 @@ hr_wsframes_feed(struct hr_wsframes *f, const char *p, size_t len, hr_ws_message
 		len -= n;
 		if (hr_buf_check(&f->in, err) != 0)
 			return -1;
-		while (r == 0 && (r = read_head(&h, f, err)) == 1) {
-			char *payload = f->in.p + h.size;
+		at = 0;
+		while (r == 0 && (r = read_head(&h, f, at, err)) == 1) {
+			char *payload = f->in.p + at + h.size;
 
 			if (f->server)
 				unmask(payload, h.len);
 			r = h.op >= 8 ? fn(arg, (enum hr_ws_op)h.op, payload, h.len) != 0
 				      : fragment(f, &h, payload, fn, arg, err);
-			hr_buf_drop_front(&f->in, h.size + h.len);
+			at += h.size + h.len;
 		}
+		hr_buf_drop_front(&f->in, at); /* once: a client may send many tiny frames */
 		if (len == 0)
 			break;
 	}

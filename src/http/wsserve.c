@@ -30,7 +30,6 @@ struct hr_wsconn {
 	int fd;
 	struct hr_watch *readable, *writable, *timer;
 	struct hr_buf head; /* the request's, until it is answered */
-	char value[1024];   /* the last header that was asked for */
 	struct hr_wsframes frames;
 	struct hr_buf out;
 	size_t sent;
@@ -191,21 +190,15 @@ hr_wsconn_target(const struct hr_wsconn *c)
 }
 
 const char *
-hr_wsconn_header(struct hr_wsconn *c, const char *name)
+hr_wsconn_header(const struct hr_wsconn *c, const char *name)
 {
-	const char *end = c->head.p + c->head.len, *line = hr_wsconn_target(c), *value;
+	const char *end = c->head.p + c->head.len, *line = hr_wsconn_target(c);
 	size_t len = strlen(name);
 
-	c->value[0] = '\0';
-	for (line += strlen(line) + 1; line < end; line += strlen(line) + 1) {
-		if (strncasecmp(line, name, len) != 0 || line[len] != ':')
-			continue;
-		value = line + len + 1 + strspn(line + len + 1, " \t");
-		(void)snprintf(c->value, sizeof(c->value), "%.*s",
-		    strlen(value) < sizeof(c->value) ? (int)strlen(value) : 0, value);
-		break;
-	}
-	return c->value;
+	for (line += strlen(line) + 1; line < end; line += strlen(line) + 1)
+		if (strncasecmp(line, name, len) == 0 && line[len] == ':')
+			return line + len + 1 + strspn(line + len + 1, " \t");
+	return "";
 }
 
 void
@@ -282,6 +275,7 @@ static bool
 take_head(struct hr_wsconn *c, const char *p, size_t len)
 {
 	struct hr_span rest;
+	bool whole;
 	char *end;
 
 	hr_buf_add(&c->head, p, len);
@@ -291,7 +285,9 @@ take_head(struct hr_wsconn *c, const char *p, size_t len)
 	rest = split_head(c, end);
 	c->asked = true;
 	c->s->calls.asked(c->s->arg, c);
-	return !c->open || feed(c, rest.p, rest.len);
+	whole = !c->open || feed(c, rest.p, rest.len);
+	hr_buf_done(&c->head); /* may have a key */
+	return whole;
 }
 
 static void
@@ -311,7 +307,7 @@ static void
 on_incoming(void *arg)
 {
 	struct hr_wsserve *s = arg;
-	int fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = hr_fd_accept(s->listener, SOCK_NONBLOCK, -1);
 	struct hr_wsconn *c = TAILQ_FIRST(&s->list);
 	struct hr_err err = {0};
 
@@ -363,19 +359,6 @@ hr_wsserve_open(struct hr_loop *loop, int listener, unsigned most,
 		return s;
 	free(s);
 	return NULL;
-}
-
-void
-hr_wsserve_close(struct hr_wsserve *s)
-{
-	struct hr_wsconn *c;
-
-	if (s == NULL)
-		return;
-	while ((c = TAILQ_FIRST(&s->list)) != NULL)
-		conn_free(c);
-	hr_watch_free(s->incoming);
-	free(s);
 }
 
 void

@@ -20,29 +20,27 @@ struct hr_wsserve_calls {
 	void (*message)(void *arg, struct hr_wsconn *c, const char *p, size_t len);
 	/* The client has taken all that was sent. */
 	void (*drained)(void *arg, struct hr_wsconn *c);
-	/* The connection has ended, after `asked`. Not called by hr_wsserve_close(). */
+	/* The connection has ended, after `asked`. */
 	void (*left)(void *arg, struct hr_wsconn *c);
 };
 
 /* Serves the connections of a listening socket, which stays the caller's: at most `most` of them. A
  * further one takes the place of the first that is not trusted. A client that is slow with its
- * request is closed after some seconds.
- * Returns NULL with *err set. */
+ * request is closed after some seconds. Serves until the process ends. Returns NULL with *err
+ * set. */
 struct hr_wsserve *hr_wsserve_open(struct hr_loop *loop, int listener, unsigned most,
     const struct hr_wsserve_calls *calls, void *arg, struct hr_err *err);
-/* Closes all connections; accepts NULL. */
-void hr_wsserve_close(struct hr_wsserve *s);
 
 /* Returns the target of the request, and the value of a header, "" if it is missing. Both are
- * borrowed until the request is answered. */
+ * borrowed until `asked` returns. */
 const char *hr_wsconn_target(const struct hr_wsconn *c);
-const char *hr_wsconn_header(struct hr_wsconn *c, const char *name);
+const char *hr_wsconn_header(const struct hr_wsconn *c, const char *name);
 /* Accepts, or answers with a status such as "404 Not Found" and closes. */
 void hr_wsconn_accept(struct hr_wsconn *c);
 void hr_wsconn_refuse(struct hr_wsconn *c, const char *status, const char *json);
 /* Closes with the code and reason after so many milliseconds, unless the client is trusted. */
 void hr_wsconn_limit(struct hr_wsconn *c, int64_t ms, int code, const char *reason);
-/* Lifts that limit, and the one that messages may have 16 KiB. */
+/* Lifts that limit, and the limit of 16 KiB for messages. */
 void hr_wsconn_trust(struct hr_wsconn *c);
 /* Sends a message of text, which is kept until the client has taken it. */
 void hr_wsconn_send(struct hr_wsconn *c, const char *p, size_t len);

@@ -196,6 +196,27 @@ def archive():
         replay(s, "archive.jsonl", 90)
 
 
+def secrets_in_archives():
+    """No archive has a password, and neither the settings of git nor patterns change its form."""
+    with V1() as s:
+        s.execute("git init -q r; cd r; git config user.email a@b; git config user.name a; echo one >f; git add f; "
+                  "git commit -qm m; git remote add origin ssh://u:hunter2@host/r; echo p:hunter2 >.git-credentials; "
+                  "echo two >f; git config diff.noprefix true; git config color.ui always; "
+                  "git config diff.external /bin/false; mkdir sub; cp .git-credentials f sub/")
+        at = "/api/file/archive?path=%s/r" % s.work_dir
+        for target in (at + "&format=tar.gz&use_default_excludes=false", at + "/.git&format=tar.gz"):
+            found = members(s.ask("GET", target).body)
+            equal([m for m in found if "hunter2" in (m[2] or "")], [], target)
+            equal(any(m[0].endswith("HEAD") for m in found), True, target)
+        a = s.ask("GET", at + "&base_ref=HEAD")
+        equal(("hunter2" in repr(a.headers), b"hunter2" in a.body), (False, False), a.body)
+        equal(a.headers["X-Archive-Repo-Remote"], quote("ssh://****@host/r", safe=""))
+        found = (b"--- a/f\n+++ b/f\n" in a.body, b"+++ b/sub/f\n" in a.body, b"\x1b" in a.body)
+        equal(found, (True, True, False), a.body)
+        equal([m[0] for m in members(s.ask("GET", at + "&format=tar.gz&exclude=--ref=x").body)],
+              ["r", "r/archive_manifest.json", "r/f", "r/sub", "r/sub/f"])
+
+
 def large_archive():
     """An archive is sent while it is packed, with the rights of the shell's account."""
     need_root()
@@ -310,5 +331,5 @@ def table():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([bash, directories, account, home, transfer, commits, changes, archive, large_archive, cors,
-                        cors_elsewhere, table]))
+    sys.exit(run_tests([bash, directories, account, home, transfer, commits, changes, archive, secrets_in_archives,
+                        large_archive, cors, cors_elsewhere, table]))

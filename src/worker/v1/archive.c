@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 
 #include <json-c/json.h>
 
@@ -15,6 +17,7 @@
 #include "worker/v1/command.h"
 
 #define LIMIT_S 3600
+#define SILENCE_S 300    /* git may wait for ever: its hooks and files are the agent's */
 #define PATTERNS_MAX 187 /* handrail-git takes 200 with those below */
 #define PATTERN_MAX 4096
 #define TEXT_MAX (2u << 20)
@@ -112,6 +115,7 @@ put_command(struct hr_rex_call *c, const struct hr_buf *path, struct hr_buf *tex
 		hr_buf_adds(text, " --ref=");
 		hr_shell_quote(text, hr_buf_str(&ref), ref.len);
 	}
+	hr_buf_adds(text, " --");
 	for (i = 0; some && usual[i] != NULL; i++)
 		hr_buf_addf(text, " '%s'", usual[i]);
 	for (i = 0; hr_request_query_at(c->r, "exclude", i, &one); i++) {
@@ -181,6 +185,7 @@ void
 hr_v1_archive(struct hr_rex_call *c, const struct hr_buf *path)
 {
 	const struct hr_shell_place place = {.run_dir = c->w->run_dir};
+	const struct timeval silence = {.tv_sec = SILENCE_S};
 	struct hr_stream s = {.send = send_rest, .done = archive_free, .length = -1};
 	HR_PUT struct json_object *head = NULL;
 	struct hr_exec_request req = {.limit_s = LIMIT_S, .working_dir = {"", 0}};
@@ -202,6 +207,8 @@ hr_v1_archive(struct hr_rex_call *c, const struct hr_buf *path)
 	hr_buf_init(&a->errors, TEXT_MAX);
 	a->fd = hr_shell_exec_open(&place, &req, &err);
 	a->begun = a->fd >= 0;
+	if (a->begun)
+		(void)setsockopt(a->fd, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof(silence));
 	head = read_head(c, a, &err);
 	if (head == NULL) {
 		archive_free(a);

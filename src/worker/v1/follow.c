@@ -80,6 +80,9 @@ look(struct hr_v1_follow *f, struct followed *o)
 	if (hr_v1_look(f->c, o->m.id, &o->state) <= 0)
 		return; /* the removal is an event of its own */
 	n = hr_v1_outputs_now(f->c, &o->m, &o->state);
+	/* the last event has the end: it is reported also if the output was cut meanwhile */
+	if (o->state.over && o->next >= n)
+		o->next = n > 0 ? n - 1 : 0;
 	while (o->next < n)
 		report(f, o, o->next++);
 	if (o->state.over)

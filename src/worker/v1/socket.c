@@ -63,12 +63,13 @@ pump(struct server *s, struct hr_wsconn *conn)
 		k->sent += HR_V1_ID;
 		hr_answer_reset(&s->answer);
 		hr_v1_get_event(&s->c, (struct hr_span){id, HR_V1_ID - 1});
-		/* an event that was removed meanwhile is left out */
 		if (s->answer.status == 200 && s->answer.body.fail == HR_OK)
 			hr_wsconn_send(conn, s->answer.body.p, s->answer.body.len);
+		else if (s->answer.status != 404) /* it was removed meanwhile */
+			hr_wsconn_close(conn, 1011, "An event cannot be read");
 	}
-	if (k->sent == k->ids.len) {
-		hr_buf_reset(&k->ids);
+	if (k->sent > 0 && k->sent >= k->ids.len / 2) {
+		hr_buf_drop_front(&k->ids, k->sent);
 		k->sent = 0;
 	}
 }
@@ -251,19 +252,14 @@ on_asked(void *arg, struct hr_wsconn *conn)
 {
 	struct server *s = arg;
 	struct client *k = calloc(1, sizeof(*k));
-	HR_FREE char *uri = strdup(hr_wsconn_target(conn));
-	HR_FREE char *origin = strdup(hr_wsconn_header(conn, "Origin"));
-	HR_FREE char *host = strdup(hr_wsconn_header(conn, "Host"));
-	HR_FREE char *scheme = strdup(hr_wsconn_header(conn, "X-Forwarded-Proto"));
 
 	hr_wsconn_own(conn, k);
-	s->r.uri = uri;
-	s->r.origin = origin;
-	s->r.host = host;
-	s->r.scheme = scheme;
+	s->r.uri = hr_wsconn_target(conn);
+	s->r.origin = hr_wsconn_header(conn, "Origin");
+	s->r.host = hr_wsconn_header(conn, "Host");
+	s->r.scheme = hr_wsconn_header(conn, "X-Forwarded-Proto");
 	s->r.cors = hr_wsconn_header(conn, "X-Handrail-Cors")[0] != '\0';
-	if (k == NULL || uri == NULL || origin == NULL || host == NULL || scheme == NULL ||
-	    hr_request_split(&s->r) < 0)
+	if (k == NULL || hr_request_split(&s->r) < 0)
 		hr_wsconn_refuse(conn, "500 Internal Server Error", "");
 	else
 		answer(s, conn, k);
