@@ -65,7 +65,7 @@ pump(struct server *s, struct hr_wsconn *conn)
 		hr_v1_get_event(&s->c, (struct hr_span){id, HR_V1_ID - 1});
 		if (s->answer.status == 200 && s->answer.body.fail == HR_OK)
 			hr_wsconn_send(conn, s->answer.body.p, s->answer.body.len);
-		else if (s->answer.status != 404) /* it was removed meanwhile */
+		else if (s->answer.status != 404) /* 404: removed meanwhile */
 			hr_wsconn_close(conn, 1011, "An event cannot be read");
 	}
 	if (k->sent > 0 && k->sent >= k->ids.len / 2) {
