@@ -258,8 +258,13 @@ def output_is_bounded():
 
 
 def minders(s):
-    return [pid for pid in process.all_pids() if process.command_line(pid).startswith(BUILDDIR + "/handrail-bound ")
-            and os.readlink("/proc/%d/fd/4" % pid).startswith(s.run_dir)]
+    def is_one(pid):
+        try:
+            return (process.command_line(pid).startswith(BUILDDIR + "/handrail-bound ")
+                    and os.readlink("/proc/%d/fd/1" % pid).startswith(s.run_dir))
+        except FileNotFoundError:
+            return False  # it ended meanwhile
+    return [pid for pid in process.all_pids() if is_one(pid)]
 
 
 def run_together(s):
