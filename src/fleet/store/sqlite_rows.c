@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 
@@ -288,7 +287,7 @@ move(struct hr_sqlite *s, const struct hr_fleet_row *row, enum hr_fleet_state fr
 		"?7"
 		" AND resumed = ?10"
 		" AND (?8 = 0 OR active <= ?9)",
-		"sisiiisiiii", row->id, (int64_t)to, reason, (int64_t)from, (int64_t)time(NULL),
+		"sisiiisiiii", row->id, (int64_t)to, reason, (int64_t)from, hr_wall_ms() / 1000,
 		row->key, row->session_key, (int64_t)(how & HR_MOVE_UNUSED), row->active,
 		row->resumed, hr_wall_ms()) != 0)
 		return -1;
