@@ -150,6 +150,23 @@ def outputs():
             equal([w.hear() for _ in listed], listed)
 
 
+def printed_later():
+    """What a process in the background prints after the end is in the events, and the last one still has the end."""
+    with V1() as s:
+        with keyed(s) as w:
+            script = "mkfifo g; (read x <g; head -c 1500000 /dev/zero | tr '\\0' a) & echo b"
+            s.ask("POST", "/api/bash/start_bash_command", json.dumps({"command": script}))
+            equal([w.hear()["kind"], w.hear()["exit_code"]], ["BashCommand", 0])
+            with open(os.path.join(s.work_dir, "g"), "w") as g:
+                g.write("x\n")
+
+            def listed():
+                return s.ask("GET", "/api/bash/bash_events/search").json()["items"]
+            s.until("all is printed", lambda: len(listed()[-1].get("stdout") or "") == 1500002 - (1 << 20))
+            with keyed(s, "&resend_mode=all") as other:
+                equal([other.hear() for _ in range(3)], listed())
+
+
 def many():
     """51 clients are one too many, and a slow one holds up neither commands nor others."""
     with V1() as s:
@@ -249,5 +266,5 @@ def beside_an_agent_server():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([recorded, outputs, many, keyless, account, killed, without_keys, fleet_key,
+    sys.exit(run_tests([recorded, outputs, printed_later, many, keyless, account, killed, without_keys, fleet_key,
                         beside_an_agent_server]))

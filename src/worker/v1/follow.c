@@ -225,6 +225,7 @@ hr_v1_follow_all(const struct hr_v1_follow *f, hr_v1_event_fn *fn, void *arg)
 	const struct past *p;
 	const struct followed *o;
 	char id[HR_V1_ID];
+	int64_t last;
 	size_t n;
 
 	LIST_FOREACH(o, &f->list, entry)
@@ -233,7 +234,9 @@ hr_v1_follow_all(const struct hr_v1_follow *f, hr_v1_event_fn *fn, void *arg)
 
 		hr_buf_add(&list, &e, sizeof(e));
 		e.ms = o->state.over ? o->state.ended_us / 1000 : hr_wall_ms();
-		for (e.order = 0; e.order < o->next; e.order++)
+		/* a process left in the background may have printed more since */
+		last = o->state.over ? hr_v1_outputs_now(f->c, &o->m, &o->state) : o->next;
+		for (e.order = 0; e.order < last; e.order++)
 			hr_buf_add(&list, &e, sizeof(e));
 	}
 	n = list.len / sizeof(*p);
