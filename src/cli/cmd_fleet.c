@@ -148,6 +148,24 @@ show_sandboxes(struct hr_buf *b, struct json_object *o)
 		hr_buf_adds(b, "drained: nothing new is started\n");
 }
 
+static void
+show_snapshots(struct hr_buf *b, struct json_object *o)
+{
+	struct json_object *list = hr_json_at(o, "snapshots"), *s;
+	long long now = (long long)time(NULL);
+	size_t i;
+
+	hr_buf_addf(b, "%-5s %-32s %9s %10s %s\n", "KEY", "SNAPSHOT", "AGE", "SIZE", "SANDBOX");
+	for (i = 0; i < hr_json_count(list); i++) {
+		s = hr_json_entry(list, i);
+		hr_buf_addf(b, "%-5lld %-32s %8llds %7lld MB %s\n",
+		    (long long)hr_json_int_at(s, "key"), hr_json_text_or(s, "name", "-"),
+		    now - (long long)hr_json_int_at(s, "created"),
+		    ((long long)hr_json_int_at(s, "bytes") + (1 << 20) - 1) >> 20,
+		    hr_json_text_or(s, "runtime_id", "-"));
+	}
+}
+
 /* ---- commands ---- */
 
 /* Reads a network object from a file, "none" is none. Returns CLI_OK, or CLI_ERROR after it has
@@ -206,13 +224,13 @@ show_revoked(struct hr_buf *b, struct json_object *o)
 
 /* Parses a key's number. Returns CLI_OK, or CLI_USAGE after it has reported the error. */
 static int
-key_of(const struct cli_args *a, struct json_object **ret)
+key_of(const struct cli_args *a, const char *command, struct json_object **ret)
 {
 	char *end;
 	long id = strtol(a->argv[1], &end, 10);
 
 	if (end == a->argv[1] || *end != '\0')
-		return cli_usage("fleet keys %s: the key's ID must be a number, not \"%s\"",
+		return cli_usage("fleet %s %s: the key's ID must be a number, not \"%s\"", command,
 		    a->argv[0], a->argv[1]);
 	*ret = json_object_new_int64(id);
 	return *ret != NULL ? CLI_OK : cli_no_memory();
@@ -222,7 +240,7 @@ static int
 limit_key(struct cli *c, const struct cli_args *a)
 {
 	struct json_object *id, *limit, *body;
-	int r = key_of(a, &id);
+	int r = key_of(a, "keys", &id);
 
 	if (r != CLI_OK)
 		return r;
@@ -236,6 +254,26 @@ limit_key(struct cli *c, const struct cli_args *a)
 		return call(c, "POST", "/handrail/v1/keys/network", body, NULL);
 	json_object_put(body);
 	return r;
+}
+
+static const char snapshots_args[] = "[rm ID SNAPSHOT]";
+
+static int
+snapshots(struct cli *c, const struct cli_args *a)
+{
+	struct json_object *id;
+	int r;
+
+	if (a->argc == 0)
+		return call(c, "GET", "/handrail/v1/snapshots?keys=all", NULL, show_snapshots);
+	if (a->argc != 3 || strcmp(a->argv[0], "rm") != 0)
+		return cli_usage("usage: handrail fleet snapshots %s", snapshots_args);
+	r = key_of(a, "snapshots", &id);
+	return r != CLI_OK ? r
+			   : call(c, "POST", "/handrail/v1/snapshots/remove",
+				 hr_json_object(NULL, "key", id, "name",
+				     json_object_new_string(a->argv[2]), NULL),
+				 NULL);
 }
 
 static const char keys_args[] = "[make NAME | limit ID FILE | revoke ID]";
@@ -254,7 +292,7 @@ keys(struct cli *c, const struct cli_args *a)
 	if (a->argc == 3 && strcmp(a->argv[0], "limit") == 0)
 		return limit_key(c, a);
 	if (a->argc == 2 && strcmp(a->argv[0], "revoke") == 0) {
-		r = key_of(a, &id);
+		r = key_of(a, "keys", &id);
 		return r != CLI_OK
 			   ? r
 			   : call(c, "POST", "/handrail/v1/keys/revoke",
@@ -552,5 +590,8 @@ const struct cli_command cli_fleet_net = {"fleet net", NULL, net_args,
 const struct cli_command cli_fleet_pools = {"fleet pools", NULL, pools_args,
     "List the pools of waiting sandboxes, set one or end one.", pools_options, 0, 3, CLI_PLAIN,
     pools, NULL};
+const struct cli_command cli_fleet_snapshots = {"fleet snapshots", NULL, snapshots_args,
+    "List the snapshots of all keys, also of revoked ones, or remove one.", NULL, 0, 3, CLI_PLAIN,
+    snapshots, NULL};
 const struct cli_command cli_fleet_drain = {"fleet drain", NULL, "[off]",
     "Start nothing new; with \"off\" start sandboxes again.", NULL, 0, 1, CLI_PLAIN, drain, NULL};

@@ -11,8 +11,9 @@ const struct cli_command *const cli_commands[] = {&cli_up, &cli_ps, &cli_inspect
     &cli_net_log, &cli_net_test, &cli_snapshot, &cli_snapshot_export, &cli_snapshot_import,
     &cli_snapshot_ls, &cli_snapshot_rm, &cli_secret_set, &cli_secret_list, &cli_secret_rm,
     &cli_build, &cli_image_ls, &cli_image_rm, &cli_preflight, &cli_fleet_init, &cli_fleet_doctor,
-    &cli_fleet_keys, &cli_fleet_ps, &cli_fleet_net, &cli_fleet_pools, &cli_fleet_drain, &cli_doctor,
-    &cli_backends, &cli_config, &cli_id, &cli_completion, &cli_version};
+    &cli_fleet_keys, &cli_fleet_ps, &cli_fleet_net, &cli_fleet_pools, &cli_fleet_snapshots,
+    &cli_fleet_drain, &cli_doctor, &cli_backends, &cli_config, &cli_id, &cli_completion,
+    &cli_version};
 
 const size_t cli_commands_n = sizeof(cli_commands) / sizeof(*cli_commands);
 

@@ -28,11 +28,11 @@ void cli_put_net_event(struct hr_buf *b, struct json_object *o);
 extern const struct cli_command cli_backends, cli_build, cli_changes, cli_clone, cli_come_back,
     cli_completion, cli_config, cli_cp, cli_diff, cli_doctor, cli_down, cli_edit, cli_events,
     cli_exec, cli_fleet_doctor, cli_fleet_drain, cli_fleet_init, cli_fleet_keys, cli_fleet_net,
-    cli_fleet_pools, cli_fleet_ps, cli_fork, cli_get, cli_id, cli_image_ls, cli_image_rm,
-    cli_inspect, cli_logs, cli_ls, cli_mcp, cli_microagents, cli_net_allow, cli_net_deny,
-    cli_net_log, cli_net_show, cli_net_test, cli_pause, cli_pool, cli_preflight, cli_ps, cli_put,
-    cli_py, cli_read, cli_resume, cli_rm, cli_run, cli_secret_list, cli_secret_rm, cli_secret_set,
-    cli_setup, cli_sh, cli_snapshot, cli_snapshot_export, cli_snapshot_import, cli_snapshot_ls,
-    cli_snapshot_rm, cli_stop, cli_top, cli_up, cli_url, cli_version, cli_write;
+    cli_fleet_pools, cli_fleet_ps, cli_fleet_snapshots, cli_fork, cli_get, cli_id, cli_image_ls,
+    cli_image_rm, cli_inspect, cli_logs, cli_ls, cli_mcp, cli_microagents, cli_net_allow,
+    cli_net_deny, cli_net_log, cli_net_show, cli_net_test, cli_pause, cli_pool, cli_preflight,
+    cli_ps, cli_put, cli_py, cli_read, cli_resume, cli_rm, cli_run, cli_secret_list, cli_secret_rm,
+    cli_secret_set, cli_setup, cli_sh, cli_snapshot, cli_snapshot_export, cli_snapshot_import,
+    cli_snapshot_ls, cli_snapshot_rm, cli_stop, cli_top, cli_up, cli_url, cli_version, cli_write;
 
 #endif

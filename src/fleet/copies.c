@@ -313,7 +313,7 @@ hr_fleet_tag(int64_t key, const char *name, char ret[HR_FLEET_TAG], struct hr_er
 }
 
 /* Returns the entry of a record for the clients of its key, or NULL: the record is another one's,
- * or there is no memory. */
+ * or no service's, or there is no memory. `key` 0: of any key, which the entry names. */
 static struct json_object *
 entry_of(struct json_object *record, int64_t key)
 {
@@ -321,14 +321,16 @@ entry_of(struct json_object *record, int64_t key)
 	const char *tag = hr_json_text_or(record, "tag", "");
 	HR_PUT struct json_object *o = NULL;
 	struct json_object *done;
-	char own[24];
+	char *name;
+	int64_t owner = isdigit((unsigned char)*tag) ? strtoll(tag, &name, 10) : 0;
 	size_t i;
 
-	(void)snprintf(own, sizeof(own), "%" PRId64 ".", key);
-	if (strncmp(tag, own, strlen(own)) != 0)
+	if (owner == 0 || *name != '.' || (key != 0 && owner != key))
 		return NULL;
-	o = hr_json_texts(NULL, "name", tag + strlen(own), "runtime_id",
-	    hr_json_text_or(record, "sandbox", ""), NULL);
+	o = hr_json_texts(
+	    NULL, "name", name + 1, "runtime_id", hr_json_text_or(record, "sandbox", ""), NULL);
+	if (key == 0 && hr_json_set(o, "key", json_object_new_int64(owner), NULL) != 0)
+		return NULL;
 	for (i = 0; i < sizeof(members) / sizeof(*members); i++)
 		if (hr_json_set(
 			o, members[i], json_object_get(hr_json_at(record, members[i])), NULL) != 0)
@@ -359,9 +361,9 @@ hr_fleet_snapshots(struct hr_fleet *f, int64_t key, const char *prefix, struct j
 	size_t i;
 
 	*ret = NULL;
-	if (hr_text_setf(&begins, err, "%" PRId64 ".%s", key, prefix) != 0)
+	if (key != 0 && hr_text_setf(&begins, err, "%" PRId64 ".%s", key, prefix) != 0)
 		return -1;
-	args = hr_json_texts(err, "prefix", begins, NULL);
+	args = hr_json_texts(err, "prefix", begins != NULL ? begins : "", NULL);
 	json = args != NULL ? hr_json_string(args, REQUEST_MAX, err) : NULL;
 	if (json == NULL ||
 	    f->engine->copies(f->engine_self, HR_COPIES_LIST, "", json, &text, err) != 0)

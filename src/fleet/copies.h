@@ -35,7 +35,8 @@ enum hr_fleet_result
 hr_fleet_snapshot(struct hr_fleet *f, const struct hr_fleet_key *k, const char *id,
     const char *name, struct hr_fleet_row *row, struct json_object **ret, struct hr_err *err);
 /* Lists the snapshots of the key whose names begin with `prefix`: [{"name", "runtime_id",
- * "created", "files", "bytes", "still"}]. The caller puts *ret. */
+ * "created", "files", "bytes", "still"}]. `key` 0: those of all keys, with the member "key". The
+ * caller puts *ret. */
 int hr_fleet_snapshots(struct hr_fleet *f, int64_t key, const char *prefix,
     struct json_object **ret, struct hr_err *err);
 /* Returns 1 if the key has a snapshot of that name, 0, or -1 with *err set. */

@@ -254,6 +254,39 @@ def snapshots(uid):
         equal(os.listdir(f.path("fleet", "sandboxes", "snapshots")), [])
 
 
+def revoked(uid):
+    """The operator finds and removes snapshots of all keys, also of a revoked one; other keys cannot."""
+    with Copies(uid) as f:
+        key, other = f.make_key("one"), f.make_key("other")
+        ids = {k["name"]: k["id"] for k in f.call("GET", "/handrail/v1/keys")[1]["keys"]}
+        for name, by in (("kept", other), ("left", key)):
+            o = f.up(name, by)
+            equal(f.call("POST", SNAPSHOTS, {"runtime_id": o["runtime_id"], "name": name}, key=by)[0], 200)
+        equal(f.call("POST", "/handrail/v1/keys/revoke", {"id": ids["one"], "stop": True})[0], 200)
+        removal = {"name": "left", "key": ids["one"]}
+        equal([f.call("GET", SNAPSHOTS + "?keys=all", key=other)[0], f.call("GET", SNAPSHOTS, key=key)[0],
+               f.call("POST", SNAPSHOTS + "/remove", removal, key=other)[0],
+               f.call("GET", SNAPSHOTS + "?keys=some")[0],
+               f.call("POST", SNAPSHOTS + "/remove", dict(removal, key="one"))[0],
+               f.call("POST", SNAPSHOTS + "/remove", dict(removal, name="kept"))[0]],
+              [403, 401, 403, 400, 400, 404])
+
+        def left():
+            status, answer = f.call("GET", SNAPSHOTS + "?keys=all")
+            equal(status, 200, answer)
+            return sorted((s["key"], s["name"]) for s in answer["snapshots"])
+
+        equal(left(), sorted([(ids["one"], "left"), (ids["other"], "kept")]))
+        f.env["RUNTIME"] = "remote"
+        lines = [row.split()[:2] for row in f.ok("fleet", "snapshots").splitlines()]
+        equal(sorted(lines[1:]), sorted([[str(ids["one"]), "left"], [str(ids["other"]), "kept"]]), lines)
+        f.fails(2, "the key's ID must be a number", "fleet", "snapshots", "rm", "one", "left")
+        f.fails(2, "usage", "fleet", "snapshots", "left")
+        f.fails(3, "that key has no snapshot of that name", "fleet", "snapshots", "rm", str(ids["one"]), "kept")
+        equal(f.ok("fleet", "snapshots", "rm", str(ids["one"]), "left"), "")
+        equal((left(), names(f, other), names(f)), ([(ids["other"], "kept")], ["kept"], []))
+
+
 def others(uid):
     """A copy for one key holds up no other one: its list, snapshots, removals and starts."""
     with Copies(uid) as f:
@@ -366,5 +399,5 @@ def elsewhere(uid):
 
 
 if __name__ == "__main__":
-    sys.exit(run([branches, at_work, quotas, killed, whole, snapshots, others, many, bounded, lost, elsewhere],
+    sys.exit(run([branches, at_work, quotas, killed, whole, snapshots, revoked, others, many, bounded, lost, elsewhere],
                  made=contextlib.nullcontext))

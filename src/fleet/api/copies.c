@@ -159,15 +159,32 @@ hr_fleet_call_snapshot(struct hr_fleet_call *c)
 	hr_json_put_whole(&c->a->body, o);
 }
 
+/* Checks that the key may see the snapshots of others. Returns false after it has answered. */
+static bool
+may_see_others(struct hr_fleet_call *c)
+{
+	if ((c->key.scopes & HR_SCOPE_ADMIN) != 0)
+		return true;
+	(void)hr_fleet_say(c->a, 403, "snapshots of other keys are for keys of scope admin");
+	return false;
+}
+
 void
 hr_fleet_call_snapshots(struct hr_fleet_call *c)
 {
 	HR_PUT struct json_object *list = NULL;
+	HR_BUF(keys, HR_FLEET_QUERY_MAX);
 	struct hr_err err = {0};
+	const char *whose = hr_fleet_query(&keys, c->query, "keys");
+	bool all = *whose != '\0';
 
-	if (!can(c))
+	if (!can(c) || (all && !may_see_others(c)))
 		return;
-	if (hr_fleet_snapshots(c->api->fleet, c->key.id, "", &list, &err) != 0) {
+	if (all && strcmp(whose, "all") != 0) {
+		(void)hr_fleet_say(c->a, 400, "the query may be keys=all");
+		return;
+	}
+	if (hr_fleet_snapshots(c->api->fleet, all ? 0 : c->key.id, "", &list, &err) != 0) {
 		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
 		return;
 	}
@@ -181,18 +198,23 @@ void
 hr_fleet_call_unsnapshot(struct hr_fleet_call *c)
 {
 	const char *name = hr_json_text_at(c->body, "name");
+	struct json_object *of = hr_json_at(c->body, "key");
+	int64_t key = of != NULL ? hr_json_int_at(c->body, "key") : c->key.id;
 	enum hr_fleet_result r;
 	struct hr_err err = {0};
 
-	if (!can(c))
+	if (!can(c) || (key != c->key.id && !may_see_others(c)))
 		return;
-	if (name == NULL) {
-		(void)hr_fleet_say(c->a, 400, "the body must be {\"name\": TEXT}");
+	if (name == NULL || key <= 0) {
+		(void)hr_fleet_say(
+		    c->a, 400, "the body must be {\"name\": TEXT, \"key\"?: NUMBER}");
 		return;
 	}
-	r = hr_fleet_unsnapshot(c->api->fleet, c->key.id, name, &err);
+	r = hr_fleet_unsnapshot(c->api->fleet, key, name, &err);
 	if (r == HR_FLEET_NOT_FOUND) {
-		(void)hr_fleet_say(c->a, 404, "this key has no snapshot of that name");
+		(void)hr_fleet_say(c->a, 404,
+		    of == NULL ? "this key has no snapshot of that name"
+			       : "that key has no snapshot of that name");
 	} else if (r == HR_FLEET_OK) {
 		c->a->status = 200;
 		hr_buf_adds(&c->a->body, "{}");
