@@ -46,8 +46,8 @@ t_unit_test_purepath_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_purepath_LDADD = libfiles.la libdetect.la $(CHECK_LIBS)
 
 # the tools of the door for agents that show and change files
-LONG_TESTS += %D%/e2e/test_door_files.py %D%/e2e/test_door_search.py
-EXTRA_DIST += %D%/e2e/test_door_files.py %D%/e2e/test_door_search.py
+LONG_TESTS += %D%/e2e/test_door_beside.py %D%/e2e/test_door_files.py %D%/e2e/test_door_search.py
+EXTRA_DIST += %D%/e2e/test_door_beside.py %D%/e2e/test_door_files.py %D%/e2e/test_door_search.py
 check_PROGRAMS += %D%/fuzz/replay_revise
 TESTS += %D%/fuzz/replay_revise
 EXTRA_PROGRAMS += %D%/fuzz/fuzz_revise

@@ -11,9 +11,12 @@
 #include "proto/json.h"
 
 #define HR_MCP_SESSION 33 /* bytes for a shell's name and its NUL */
+#define HR_MCP_PROCESS 37 /* bytes for a process's id, a UUID, and its NUL */
 
-/* A shell command to wait for, identified by the number that the shell's keeper gave it. */
+/* A shell command to wait for, identified by the number that the shell's keeper gave it, or a
+ * process beside the shells. */
 struct hr_mcp_wait {
+	char process[HR_MCP_PROCESS]; /* the process's id; "": a shell command */
 	char session[HR_MCP_SESSION]; /* "": the default shell */
 	/* the command's id and start; an earlier server's handle has another start */
 	int64_t id, started;
@@ -131,6 +134,9 @@ struct hr_shell_place hr_mcp_place(const struct hr_mcp_call *c, const struct hr_
 struct hr_command_state;
 bool hr_mcp_look(struct hr_mcp_call *c, const struct hr_shell_place *place,
     const struct hr_mcp_wait *w, struct hr_command_state *ret);
+/* Looks up the state of the handle's process. Returns false after hr_mcp_fail(). */
+bool
+hr_mcp_look_beside(struct hr_mcp_call *c, const struct hr_mcp_wait *w, struct hr_mcp_process *ret);
 /* Waits for c->wait until the command ends, the time is up or sink's reader leaves; makes the
  * result. */
 void hr_mcp_wait_now(struct hr_mcp_call *c, struct hr_sink *sink);
@@ -139,8 +145,8 @@ void hr_mcp_put_done(struct hr_mcp_call *c, struct hr_span output, int64_t exit_
     struct hr_span directory, const char *handle);
 /* Appends the output from w->from to `end` as text, only head and tail if it is long, and advances
  * w->from. over: the command has ended. Returns 0, or -1 with *err set. */
-int hr_mcp_put_output(const struct hr_shell_place *place, struct hr_mcp_wait *w, uint64_t end,
-    bool over, struct hr_buf *out, struct hr_err *err);
+int hr_mcp_put_output(const struct hr_mcp_call *c, struct hr_mcp_wait *w, uint64_t end, bool over,
+    struct hr_buf *out, struct hr_err *err);
 void hr_mcp_handle_put(struct hr_buf *b, const struct hr_mcp_wait *w);
 
 #endif

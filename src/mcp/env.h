@@ -3,6 +3,7 @@
 #define HR_MCP_ENV_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/span.h"
@@ -13,6 +14,28 @@ struct json_object;
 
 #define HR_MCP_BODY_MAX (16u << 20)
 #define HR_MCP_DEPTH 64 /* maximum of nested brackets in a message */
+
+/* The state of a process beside the shells. */
+struct hr_mcp_process {
+	bool over; /* exit_code is set */
+	int64_t exit_code;
+	uint64_t bytes; /* length of the output so far */
+};
+
+/* Looks after processes beside the shells, each by the id that hr_mcp_env.start() returned.
+ * `server` is that of hr_mcp_env; an id may be any string. */
+struct hr_mcp_beside {
+	/* Returns 1, 0 if there is no such process, or -1 if its files cannot be read. */
+	int (*look)(void *server, const char *id, struct hr_mcp_process *ret);
+	/* Appends up to `len` bytes of the output. Returns 0, or -1 with *err set. */
+	int (*read)(void *server, const char *id, uint64_t from, size_t len, struct hr_buf *raw,
+	    struct hr_err *err);
+	/* Sends SIGTERM, and a second later SIGKILL. Returns 0, or -1 with errno. */
+	int (*stop)(void *server, const char *id);
+	/* Waits until the process ends, hr_now_ms() reaches until_ms, the client leaves or a signal
+	 * is pending; -1: no such descriptor. Returns true in the last two cases. */
+	bool (*wait)(void *server, const char *id, int64_t until_ms, int client, int signals);
+};
 
 /* All pointers are borrowed and stay valid for the life of the process. */
 struct hr_mcp_env {
@@ -45,7 +68,13 @@ struct hr_mcp_env {
 	/* Appends the names of all shells except the default one, each with its NUL. Returns false
 	 * with the reason in ret. */
 	bool (*names)(void *arg, struct hr_buf *names, struct hr_answer *ret);
-	void *arg; /* valid while a message is handled, but not while its answer is streamed */
+	/* Starts a command in a directory ("": the server's) as a process beside the shells, at
+	 * most once per `key` as perform() does. Fills ret; its body is the process's id. */
+	void (*start)(void *arg, struct hr_span command, struct hr_span directory,
+	    struct hr_span key, struct hr_answer *ret);
+	const struct hr_mcp_beside *beside;
+	void *server; /* valid for the life of the process */
+	void *arg;    /* valid while a message is handled, but not while its answer is streamed */
 };
 
 #endif

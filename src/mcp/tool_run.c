@@ -1,6 +1,7 @@
 /* Implements the tools run, input and interrupt: commands and their keyboard input. */
 #include "config.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,9 @@ static const struct hr_mcp_param run_params[] = {
 	"time runs in each."},
     {"wait_s", HR_MCP_NUM, false,
 	"Seconds to wait for the end; 25 if left out, 0 to 300. The command continues afterwards."},
+    {"background", HR_MCP_BOOL, false,
+	"Run it as a process of its own beside the shell: with the shell's directory, without its "
+	"variables and without input. wait_s is then 0 if left out."},
     {"cwd", HR_MCP_STR, false, "Directory to change to first; the shell stays there."},
     {"env", HR_MCP_MAP, false, "Variables to export first; they stay in the shell."},
     {"key", HR_MCP_STR, false,
@@ -177,8 +181,7 @@ say_busy(struct hr_mcp_call *c, const struct hr_shell_place *place, struct hr_sp
 
 /* Gives a long output as its head, its tail and a handle. Returns false if that fails. */
 static bool
-put_long(struct hr_mcp_call *c, const struct hr_shell_place *place, struct hr_command_state *s,
-    struct hr_span directory)
+put_long(struct hr_mcp_call *c, struct hr_command_state *s, struct hr_span directory)
 {
 	struct hr_mcp_wait w = c->wait;
 	struct hr_err err = {0};
@@ -186,7 +189,7 @@ put_long(struct hr_mcp_call *c, const struct hr_shell_place *place, struct hr_co
 	HR_BUF(handle, 256);
 
 	hr_mcp_handle_put(&handle, &w);
-	if (hr_mcp_put_output(place, &w, s->log_end, true, &out, &err) < 0 || out.fail != HR_OK)
+	if (hr_mcp_put_output(c, &w, s->log_end, true, &out, &err) < 0 || out.fail != HR_OK)
 		return false;
 	hr_mcp_put_done(c, hr_span_of_buf(&out), s->exit_code, directory, hr_buf_str(&handle));
 	return true;
@@ -215,7 +218,7 @@ take(struct hr_mcp_call *c, struct json_object *o, struct hr_span text)
 		say_busy(c, &place, text, content);
 	} else {
 		if (!is_long || !found || s.end == HR_COMMAND_RUNNING ||
-		    !put_long(c, &place, &s, directory))
+		    !put_long(c, &s, directory))
 			hr_mcp_put_done(c, content, exit_code, directory, "");
 		if (facts != NULL)
 			hr_mcp_say(c, "%.4000s", facts + 1);
@@ -262,19 +265,56 @@ run_text(struct hr_mcp_call *c, struct hr_span text, double wait_s)
 		take(c, o, text);
 }
 
+/* Starts the command as a process beside the shells, in the directory of the session's shell if it
+ * has one. */
+static void
+run_beside(struct hr_mcp_call *c, struct hr_span text, double wait_s)
+{
+	const struct hr_shell_place place = hr_mcp_place(c, &c->wait);
+	struct hr_session_state state = {.working_dir = {"", 0}};
+	HR_CLEAN(hr_answer_done) struct hr_answer answer;
+	HR_BUF(frame, HR_FRAME_MAX);
+	struct hr_err err = {0};
+	HR_BUF(key, 256);
+
+	hr_answer_init(&answer);
+	put_key(c, text, &key);
+	if (hr_shell_state(&place, &frame, &state, &err) < 0)
+		state.working_dir = (struct hr_span){"", 0};
+	c->env->start(c->env->arg, text, state.working_dir, hr_span_of_buf(&key), &answer);
+	if (answer.status != 200) {
+		hr_mcp_fail_status(c, &answer);
+	} else if (answer.body.len != HR_MCP_PROCESS - 1) {
+		hr_mcp_fail(c, "The sandbox's answer cannot be read.");
+	} else {
+		memcpy(c->wait.process, answer.body.p, answer.body.len);
+		c->wait.until_ms = hr_now_ms() + (int64_t)(wait_s * 1000);
+		c->waits = true;
+	}
+	if (!answer.replayed)
+		hr_mcp_count_as(c, "run");
+}
+
 static void
 call_run(struct hr_mcp_call *c)
 {
 	struct hr_span command = hr_mcp_arg(c, "command");
-	double wait_s = hr_mcp_wait_s(c, 0);
+	bool beside = hr_mcp_arg_true(c, "background");
+	double wait_s = beside && hr_json_at(c->args, "wait_s") == NULL ? 0 : hr_mcp_wait_s(c, 0);
 	HR_BUF(text, HR_MCP_BODY_MAX + (1u << 20));
 
 	if (is_blank(command)) {
 		hr_mcp_fail(c, "The command is empty. To wait for a running one, call wait.");
 		return;
 	}
-	if (compose(c, command, &text) && find_shell(c, &c->wait))
+	if (beside)
+		hr_buf_adds(&text, "exec 2>&1 && ");
+	if (!compose(c, command, &text))
+		return;
+	if (!beside && find_shell(c, &c->wait))
 		run_text(c, hr_span_of_buf(&text), wait_s);
+	else if (beside && hr_mcp_session(c, c->wait.session))
+		run_beside(c, hr_span_of_buf(&text), wait_s);
 }
 
 const struct hr_mcp_tool hr_mcp_run = {.name = "run",
@@ -339,6 +379,28 @@ press(struct hr_mcp_call *c, const struct hr_mcp_wait *w, struct hr_press_reques
 	hr_answer_done(&answer);
 }
 
+/* Stops a process beside the shells. It is harmless to repeat this. */
+static void
+stop_process(struct hr_mcp_call *c, const struct hr_mcp_wait *w)
+{
+	struct hr_mcp_process p;
+	HR_BUF(handle, 256);
+
+	hr_mcp_handle_put(&handle, w);
+	if (!hr_mcp_look_beside(c, w, &p))
+		return;
+	if (p.over)
+		hr_mcp_fail(c,
+		    "Nothing was sent: the command has ended. Call wait with handle \"%s\" for "
+		    "its result.",
+		    hr_buf_str(&handle));
+	else if (c->env->beside->stop(c->env->server, w->process) < 0)
+		hr_mcp_fail(c, "The command was not stopped: %s. Try again.", strerror(errno));
+	else
+		hr_mcp_say(c, "Sent. Call wait with handle \"%s\" to see what comes of it.",
+		    hr_buf_str(&handle));
+}
+
 static const struct hr_mcp_param input_params[] = {
     {"handle", HR_MCP_STR, true, "Of the last answer to run or wait."},
     {"text", HR_MCP_STR, false, "Typed as it is; end it with a line feed for Enter."},
@@ -383,6 +445,11 @@ call_input(struct hr_mcp_call *c)
 
 	if (!hr_mcp_handle_read(c, &w))
 		return;
+	if (w.process[0] != '\0') {
+		hr_mcp_fail(c, "A command in the background has no input. Run it without "
+			       "background, in a session of its own, to type for it.");
+		return;
+	}
 	if ((keys != NULL) == (req.text.p != NULL)) {
 		hr_mcp_fail(c, "input takes either text or keys.");
 		return;
@@ -417,13 +484,18 @@ call_interrupt(struct hr_mcp_call *c)
 	    .what = HR_PRESS_KEYS, .text = {"C-c", sizeof("C-c")}}; /* the size includes the NUL */
 	struct hr_mcp_wait w;
 
-	if (hr_mcp_handle_read(c, &w))
+	if (!hr_mcp_handle_read(c, &w))
+		return;
+	if (w.process[0] != '\0')
+		stop_process(c, &w);
+	else
 		press(c, &w, &req);
 }
 
 const struct hr_mcp_tool hr_mcp_interrupt = {.name = "interrupt",
     .title = "Interrupt a command",
-    .help = "Presses C-c for a command that run started and that still runs. Call wait then.",
+    .help = "Presses C-c for a command that run started and that still runs. A command in the "
+	    "background gets SIGTERM, and a second later SIGKILL. Call wait then.",
     .destroys = true,
     .params = interrupt_params,
     .call = call_interrupt};

@@ -28,11 +28,18 @@
 #define TORN_MAX 64         /* bytes of an unfinished escape sequence */
 #define SEEN_MAX (4 * PART) /* bytes of a rendered part: few bytes may fill much of a screen */
 
-/* ---- handles: ID-STARTED-FROM@SESSION ---- */
+static const char running[] = "still running",
+		  replaced[] = "still running, and this server is being replaced";
+
+/* ---- handles: ID-STARTED-FROM@SESSION, and b-ID-FROM of a process ---- */
 
 void
 hr_mcp_handle_put(struct hr_buf *b, const struct hr_mcp_wait *w)
 {
+	if (w->process[0] != '\0') {
+		hr_buf_addf(b, "b-%s-%" PRIu64, w->process, w->from);
+		return;
+	}
 	hr_buf_addf(b, "%" PRId64 "-%" PRIx64 "-%" PRIu64 "@%s", w->id, (uint64_t)w->started,
 	    w->from, w->session[0] != '\0' ? w->session : "default");
 }
@@ -52,6 +59,19 @@ number(const char **p, int base, char end, uint64_t *ret)
 	return true;
 }
 
+/* Parses the handle of a process. */
+static bool
+read_process(const char *p, struct hr_mcp_wait *ret)
+{
+	const size_t id = HR_MCP_PROCESS - 1;
+
+	if (strncmp(p, "b-", 2) != 0 || strlen(p) < 2 + id + 1 || p[2 + id] != '-')
+		return false;
+	memcpy(ret->process, p + 2, id);
+	p += 2 + id + 1;
+	return number(&p, 10, '\0', &ret->from);
+}
+
 bool
 hr_mcp_handle_read(struct hr_mcp_call *c, struct hr_mcp_wait *ret)
 {
@@ -61,6 +81,8 @@ hr_mcp_handle_read(struct hr_mcp_call *c, struct hr_mcp_wait *ret)
 	size_t len;
 
 	memset(ret, 0, sizeof(*ret));
+	if (p != NULL && strlen(p) == given.len && read_process(p, ret))
+		return true;
 	if (p == NULL || strlen(p) != given.len || !number(&p, 10, '-', &id) || id == 0 ||
 	    !number(&p, 16, '-', &started) || !number(&p, 10, '@', &ret->from)) {
 		hr_mcp_fail(
@@ -152,29 +174,38 @@ put_seen(struct hr_buf *b, const char *p, size_t len)
 /* Appends a part of the output. *io_to is set to its end, which moves back before an unfinished
  * sequence. */
 static int
-put_part(const struct hr_shell_place *place, uint64_t from, uint64_t *io_to, bool whole,
-    struct hr_buf *out, struct hr_err *err)
+put_part(const struct hr_mcp_call *c, const struct hr_mcp_wait *w, uint64_t from, uint64_t *io_to,
+    bool whole, struct hr_buf *out, struct hr_err *err)
 {
+	const struct hr_shell_place place = hr_mcp_place(c, w);
+	bool beside = w->process[0] != '\0';
 	HR_BUF(raw, 4 * PART);
 	uint64_t at = from;
 	size_t cut;
 	int r;
 
-	r = hr_command_output(place, &at, *io_to, (size_t)(*io_to - from), &raw, err);
+	if (beside)
+		r = c->env->beside->read(
+		    c->env->server, w->process, from, (size_t)(*io_to - from), &raw, err);
+	else
+		r = hr_command_output(&place, &at, *io_to, (size_t)(*io_to - from), &raw, err);
 	if (r == 0) {
 		if (at > from)
 			hr_buf_addf(out, "[%" PRIu64 " bytes of output are too old to be kept]\n",
 			    at - from);
 		cut = whole ? 0 : torn(hr_buf_str(&raw), raw.len);
 		*io_to = at + raw.len - cut;
-		put_seen(out, hr_buf_str(&raw), raw.len - cut);
+		if (beside) /* the output did not go through a terminal */
+			hr_utf8_replace(out, hr_buf_str(&raw), raw.len - cut);
+		else
+			put_seen(out, hr_buf_str(&raw), raw.len - cut);
 	}
 	return r;
 }
 
 int
-hr_mcp_put_output(const struct hr_shell_place *place, struct hr_mcp_wait *w, uint64_t end,
-    bool over, struct hr_buf *out, struct hr_err *err)
+hr_mcp_put_output(const struct hr_mcp_call *c, struct hr_mcp_wait *w, uint64_t end, bool over,
+    struct hr_buf *out, struct hr_err *err)
 {
 	uint64_t head, tail;
 
@@ -182,13 +213,13 @@ hr_mcp_put_output(const struct hr_shell_place *place, struct hr_mcp_wait *w, uin
 		return 0;
 	if (end - w->from <= 2 * PART) {
 		head = end;
-		if (put_part(place, w->from, &head, over, out, err) < 0)
+		if (put_part(c, w, w->from, &head, over, out, err) < 0)
 			return -1;
 		w->from = head;
 		return 0;
 	}
 	head = w->from + (w->sequential ? 2 * PART : PART);
-	if (put_part(place, w->from, &head, false, out, err) < 0)
+	if (put_part(c, w, w->from, &head, false, out, err) < 0)
 		return -1;
 	if (w->sequential) {
 		w->from = head;
@@ -198,7 +229,7 @@ hr_mcp_put_output(const struct hr_shell_place *place, struct hr_mcp_wait *w, uin
 	hr_buf_addf(out,
 	    "\n[%" PRIu64 " bytes are left out here; wait with after=%" PRIu64 " shows them]\n",
 	    tail - head, head);
-	if (put_part(place, tail, &end, over, out, err) < 0)
+	if (put_part(c, w, tail, &end, over, out, err) < 0)
 		return -1;
 	w->from = end;
 	return 0;
@@ -248,11 +279,9 @@ put_running(struct hr_mcp_call *c, struct hr_span output, const char *handle, co
 	hr_buf_add(&c->text, output.p, output.len);
 	end_line(&c->text);
 	hr_mcp_say(c,
-	    "[%s; handle \"%s\". Call wait with it to continue, input to type, interrupt to stop "
-	    "it; "
-	    "do "
-	    "not run the command again]",
-	    why, handle);
+	    "[%s; handle \"%s\". Call wait with it to continue, %sinterrupt to stop it; do not run "
+	    "the command again]",
+	    why, handle, c->wait.process[0] == '\0' ? "input to type, " : "");
 }
 
 /* Looks up the state of the command. Returns false after hr_mcp_fail(). */
@@ -319,7 +348,7 @@ put_state(struct hr_mcp_call *c, const struct hr_shell_place *place, const char 
 	if (!hr_mcp_look(c, place, &c->wait, &s))
 		return;
 	over = s.end != HR_COMMAND_RUNNING;
-	if (hr_mcp_put_output(place, &c->wait, s.log_end, over, &out, &err) < 0 ||
+	if (hr_mcp_put_output(c, &c->wait, s.log_end, over, &out, &err) < 0 ||
 	    hr_buf_check(&out, &err) < 0) {
 		hr_mcp_fail(c, "The output is not available now (%s). Call wait again.", err.msg);
 		return;
@@ -332,6 +361,54 @@ put_state(struct hr_mcp_call *c, const struct hr_shell_place *place, const char 
 		hr_mcp_handle_put(&handle, &c->wait);
 		put_running(c, hr_span_of_buf(&out), hr_buf_str(&handle), why);
 	}
+}
+
+/* ---- processes beside the shells ---- */
+
+bool
+hr_mcp_look_beside(struct hr_mcp_call *c, const struct hr_mcp_wait *w, struct hr_mcp_process *ret)
+{
+	int found = c->env->beside->look(c->env->server, w->process, ret);
+
+	if (found < 0)
+		hr_mcp_fail(
+		    c, "The state of the command cannot be read now. Call again in a moment.");
+	else if (found == 0)
+		hr_mcp_fail(c, "The result of that command is no longer available: later commands "
+			       "needed its room, or the sandbox was restarted.");
+	return found > 0;
+}
+
+static void
+put_process(struct hr_mcp_call *c, const char *why)
+{
+	const struct hr_span no_directory = {NULL, 0};
+	const struct hr_mcp_wait whole = c->wait;
+	struct hr_mcp_process p;
+	struct hr_err err = {0};
+	HR_BUF(out, 1u << 20);
+	HR_BUF(handle, 256);
+
+	if (!hr_mcp_look_beside(c, &c->wait, &p))
+		return;
+	if (hr_mcp_put_output(c, &c->wait, p.bytes, p.over, &out, &err) < 0 ||
+	    hr_buf_check(&out, &err) < 0) {
+		hr_mcp_fail(c, "The output is not available now (%s). Call wait again.", err.msg);
+		return;
+	}
+	/* run always returns a handle */
+	if (p.over && !c->wait.sequential)
+		hr_mcp_handle_put(&handle, &whole);
+	else if (!p.over || c->wait.from < p.bytes)
+		hr_mcp_handle_put(&handle, &c->wait);
+	if (!p.over)
+		put_running(c, hr_span_of_buf(&out), hr_buf_str(&handle), why);
+	else
+		hr_mcp_put_done(
+		    c, hr_span_of_buf(&out), p.exit_code, no_directory, hr_buf_str(&handle));
+	if (p.over && p.exit_code < 0)
+		hr_mcp_say(c, "\n[its exit code is unknown: the server's process that waits for it "
+			      "was killed]");
 }
 
 /* ---- waiting ---- */
@@ -438,23 +515,37 @@ signals_open(void)
 	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
+static void
+wait_process(struct hr_mcp_call *c, const struct hr_sink *sink)
+{
+	HR_CLOSE int signals = signals_open();
+	bool leaves = c->env->beside->wait(
+	    c->env->server, c->wait.process, c->wait.until_ms, sink->fd, signals);
+
+	put_process(c, leaves ? replaced : running);
+}
+
 void
 hr_mcp_wait_now(struct hr_mcp_call *c, struct hr_sink *sink)
 {
 	const struct hr_shell_place place = hr_mcp_place(c, &c->wait);
 	struct waiting w = {.call = c, .sink = sink, .at = c->wait.from, .told = c->wait.from};
 	struct hr_command_state s;
-	const char *why = "still running";
+	const char *why = running;
 	enum seen how;
 	int tries = TRIES;
 
 	c->waits = false;
+	if (c->wait.process[0] != '\0') {
+		wait_process(c, sink);
+		return;
+	}
 	/* -1: without a descriptor for signals a reload waits until the command ends */
 	w.signals = signals_open();
 	while (hr_mcp_look(c, &place, &c->wait, &s) && s.end == HR_COMMAND_RUNNING && tries-- > 0) {
 		how = follow(&w, &place);
 		if (how == TO_LEAVE)
-			why = "still running, and this server is being replaced";
+			why = replaced;
 		if (how != KEEPER_CLOSED)
 			break;
 	}

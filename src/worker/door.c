@@ -6,6 +6,7 @@
 #include "actions/shell.h"
 #include "base/clock.h"
 #include "mcp/mcp.h"
+#include "worker/beside.h"
 #include "worker/request/body.h"
 #include "worker/live.h"
 #include "worker/once.h"
@@ -107,6 +108,15 @@ names(void *arg, struct hr_buf *names, struct hr_answer *ret)
 	return hr_live_names(d->w, names, ret);
 }
 
+static void
+start(void *arg, struct hr_span command, struct hr_span directory, struct hr_span key,
+    struct hr_answer *ret)
+{
+	const struct door *d = arg;
+
+	hr_beside_start(d->w, d->r, command, directory, key, ret);
+}
+
 /* ---- access ---- */
 
 static bool
@@ -165,6 +175,9 @@ hr_handle_door(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	    .create = create,
 	    .end = end,
 	    .names = names,
+	    .start = start,
+	    .beside = &hr_beside,
+	    .server = w,
 	    .arg = &d};
 	struct hr_mcp_request q = {.version = r->mcp_version,
 	    .method = r->mcp_method,

@@ -6,6 +6,7 @@ noinst_LTLIBRARIES += libworker.la
 libworker_la_SOURCES = \
 	%D%/request/auth.c %D%/request/auth.h \
 	%D%/request/body.c %D%/request/body.h \
+	%D%/beside.h \
 	%D%/door.c \
 	%D%/e2b/compose.c \
 	%D%/e2b/download.c \
@@ -59,6 +60,7 @@ libworker_la_SOURCES = \
 	%D%/v0/upload.c \
 	%D%/v1/archive.c \
 	%D%/v1/bash.c \
+	%D%/v1/beside.c \
 	%D%/v1/command.c %D%/v1/command.h \
 	%D%/v1/dirs.c \
 	%D%/v1/events.c \

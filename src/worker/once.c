@@ -112,7 +112,8 @@ hr_once_join(struct hr_worker *w, const struct hr_request *r, const char *path, 
 {
 	enum hr_journal_found found;
 
-	make_key(w, r, path, key);
+	if (key->len == 0)
+		make_key(w, r, path, key);
 	if (hr_buf_check(key, NULL) < 0)
 		return hr_answer_generic(ret);
 	if (!once_enter(w, hr_span_of_buf(key), w->journal.required, &found, ret))

@@ -25,7 +25,7 @@ bool hr_once_open(
 bool hr_once_begin(
     struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret);
 /* Opens the entry and marks it for a caller that can finish a request that was started, and sees by
- * w->once_again that it was. `key` gets the request's name; "": none. */
+ * w->once_again that it was. If `key` is empty, it gets the request's name; "": none. */
 bool hr_once_join(struct hr_worker *w, const struct hr_request *r, const char *path,
     struct hr_buf *key, struct hr_answer *ret);
 /* Enters under nginx's name alone, by which nginx tries a request again whose worker died: what the

@@ -373,13 +373,13 @@ def once():
         s.stop()
 
 
-def keep_asking(s, answers, n, stop):
+def keep_asking(s, answers, n, stop, more):
     """A client whose streams are cut: it asks again under the same name."""
     for i in range(n):
         command = "echo %d >>%s/all; sleep 0.0%d; seq %d %d" % (i, s.work_dir, i % 5, i, i + 50)
         for attempt in range(200):
             try:
-                r = call(s, "run", key="kill-%d" % i, command=command)
+                r = call(s, "run", key="kill-%d" % i, command=command, **more)
             except (OSError, http.client.HTTPException, AssertionError, IndexError, KeyError):
                 continue
             if not r["isError"]:
@@ -388,11 +388,11 @@ def keep_asking(s, answers, n, stop):
     stop.set()
 
 
-def killed():
+def killed(**more):
     """Workers are killed and connections cut; nothing is done twice, and no byte is lost."""
     with Server() as s:
         answers, stop = [], threading.Event()
-        t = threading.Thread(target=keep_asking, args=(s, answers, KILLS, stop))
+        t = threading.Thread(target=keep_asking, args=(s, answers, KILLS, stop, more))
         t.start()
         while not stop.wait(0.05):
             for pid in s.workers("action")[:1]:

@@ -62,6 +62,61 @@ create(void *arg, const char *name, struct hr_answer *ret)
 	return false;
 }
 
+static const char process[] = "00000000-0000-4000-8000-000000000000";
+
+static void
+start(void *arg, struct hr_span command, struct hr_span directory, struct hr_span key,
+    struct hr_answer *ret)
+{
+	(void)arg;
+	(void)directory;
+	(void)key;
+	must(command.len > 0);
+	hr_buf_adds(&ret->body, process);
+}
+
+static int
+look(void *server, const char *id, struct hr_mcp_process *ret)
+{
+	(void)server;
+	must(strlen(id) == sizeof(process) - 1);
+	*ret = (struct hr_mcp_process){.over = id[0] == '0', .exit_code = -1, .bytes = 5};
+	return strcmp(id + 1, process + 1) == 0;
+}
+
+static int
+read_output(
+    void *server, const char *id, uint64_t from, size_t len, struct hr_buf *raw, struct hr_err *err)
+{
+	static const char bytes[] = "\xe2\x82\xac\xe2\x82";
+
+	(void)server;
+	(void)err;
+	must(strlen(id) == sizeof(process) - 1 && from + len <= 5);
+	hr_buf_add(raw, bytes + from, len);
+	return 0;
+}
+
+static int
+stop(void *server, const char *id)
+{
+	(void)server;
+	must(id[0] != '\0');
+	return 0;
+}
+
+static bool
+wait_end(void *server, const char *id, int64_t until_ms, int client, int signals)
+{
+	(void)server;
+	(void)until_ms;
+	(void)client;
+	(void)signals;
+	return id[0] == '1';
+}
+
+static const struct hr_mcp_beside beside = {look, read_output, stop, wait_end};
+
 struct memory {
 	struct hr_sink sink;
 	struct hr_buf b;
@@ -118,7 +173,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    .begin = enter,
 	    .mark = nothing,
 	    .active = nothing,
-	    .create = create};
+	    .create = create,
+	    .start = start,
+	    .beside = &beside};
 	struct hr_mcp_request q;
 	struct hr_answer a;
 

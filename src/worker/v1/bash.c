@@ -163,10 +163,9 @@ has_null(struct hr_span s)
 	return s.p != NULL && memchr(s.p, '\0', s.len) != NULL;
 }
 
-/* Starts the command, or finds the one that an earlier attempt of the request with the name `key`
- * has started. Returns false after sending an error. */
-static bool
-begin(struct hr_rex_call *c, struct hr_span key, struct hr_v1_command *m, double timeout_s)
+bool
+hr_v1_begin_named(
+    struct hr_rex_call *c, struct hr_span key, struct hr_v1_command *m, double timeout_s)
 {
 	struct hr_span command = hr_rex_str(c, "command"), cwd = hr_rex_str(c, "cwd");
 	HR_BUF(plain, HR_JSON_BODY_MAX);
@@ -208,7 +207,7 @@ hr_v1_begin(struct hr_rex_call *c)
 {
 	struct hr_v1_command m;
 
-	return begin(c, (struct hr_span){NULL, 0}, &m, wanted_limit(c));
+	return hr_v1_begin_named(c, (struct hr_span){NULL, 0}, &m, wanted_limit(c));
 }
 
 void
@@ -220,7 +219,7 @@ hr_v1_start(struct hr_rex_call *c)
 
 	if (!hr_once_join(c->w, c->r, hr_buf_str(c->r->path), &key, c->ret))
 		return;
-	if (begin(c, hr_span_of_buf(&key), &m, wanted_limit(c))) {
+	if (hr_v1_begin_named(c, hr_span_of_buf(&key), &m, wanted_limit(c))) {
 		if (hr_v1_look(c, m.id, &state) <= 0)
 			state.started_us = hr_wall_ns() / 1000;
 		hr_v1_put_command(&c->ret->body, c, &m, state.started_us / 1000);
@@ -242,27 +241,43 @@ watcher(void)
 	return fd;
 }
 
-/* Waits for the end of the command, whose minder then closes the file of its state. Returns false
- * after sending an error. */
+int
+hr_v1_wait(const struct hr_rex_call *c, const char *id, int64_t until_ms, struct pollfd *fds,
+    size_t n, struct hr_v1_state *state)
+{
+	HR_FREE char *path = hr_v1_path(c->w, id, "/status");
+	char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+	bool leaves = false;
+	int64_t left;
+	size_t i;
+	int watch, found;
+
+	fds[0] = (struct pollfd){.fd = watcher(), .events = POLLIN};
+	watch =
+	    path != NULL ? inotify_add_watch(fds[0].fd, path, IN_CLOSE_WRITE | IN_DELETE_SELF) : -1;
+	while ((found = hr_v1_look(c, id, state)) > 0 && !state->over && watch >= 0 && !leaves &&
+	       (left = until_ms - hr_now_ms()) > 0) {
+		if (poll(fds, (nfds_t)n, left > INT32_MAX ? INT32_MAX : (int)left) <= 0)
+			continue;
+		while (read(fds[0].fd, events, sizeof(events)) > 0)
+			;
+		for (i = 1; i < n; i++)
+			leaves = leaves || fds[i].revents != 0;
+	}
+	if (watch >= 0)
+		(void)inotify_rm_watch(fds[0].fd, watch);
+	return found;
+}
+
+/* Waits for the end of the command. Returns false after sending an error. */
 static bool
 wait_end(
     struct hr_rex_call *c, const struct hr_v1_command *m, double limit_s, struct hr_v1_state *state)
 {
-	HR_FREE char *path = hr_v1_path(c->w, m->id, "/status");
-	struct pollfd p = {.fd = watcher(), .events = POLLIN};
-	int64_t left = 0, until = hr_now_ms() + (int64_t)limit_s * 1000 + OVERTIME_MS;
-	char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
-	int watch =
-	    path != NULL ? inotify_add_watch(p.fd, path, IN_CLOSE_WRITE | IN_DELETE_SELF) : -1;
-	int found;
+	struct pollfd events;
+	int found = hr_v1_wait(
+	    c, m->id, hr_now_ms() + (int64_t)limit_s * 1000 + OVERTIME_MS, &events, 1, state);
 
-	while ((found = hr_v1_look(c, m->id, state)) > 0 && !state->over && watch >= 0 &&
-	       (left = until - hr_now_ms()) > 0)
-		if (poll(&p, 1, left > INT32_MAX ? INT32_MAX : (int)left) > 0)
-			while (read(p.fd, events, sizeof(events)) > 0)
-				;
-	if (watch >= 0)
-		(void)inotify_rm_watch(p.fd, watch);
 	if (found > 0 && state->over)
 		return true;
 	if (found == 0)
@@ -303,7 +318,8 @@ hr_v1_execute(struct hr_rex_call *c)
 
 	if (!hr_once_join(c->w, c->r, hr_buf_str(c->r->path), &key, c->ret))
 		return;
-	if (begin(c, hr_span_of_buf(&key), &m, limit_s) && wait_end(c, &m, limit_s, &state))
+	if (hr_v1_begin_named(c, hr_span_of_buf(&key), &m, limit_s) &&
+	    wait_end(c, &m, limit_s, &state))
 		put_whole(c, &m, &state);
 	hr_rex_leave(c);
 }
