@@ -1,5 +1,5 @@
 # libproto: no library behind it, so that the keeper and the supervisor can link it.
-# libkeysum: for those two that check keys or read them.
+# libkeysum: for those that check keys or read them.
 # libprotojson: JSON, Python texts, events and answers, for the workers.
 # libsigninweb: for those two that pages sign in to.
 noinst_LTLIBRARIES += libproto.la libprotojson.la libkeysum.la libsigninweb.la
@@ -15,7 +15,7 @@ libproto_la_SOURCES = \
 	%D%/signin.c %D%/signin.h \
 	%D%/unread.c %D%/unread.h \
 	%D%/workerargs.c %D%/workerargs.h
-libkeysum_la_SOURCES = %D%/keysum.c %D%/keysum.h
+libkeysum_la_SOURCES = %D%/auth.c %D%/auth.h %D%/keysum.c %D%/keysum.h
 libkeysum_la_CFLAGS = $(AM_CFLAGS) $(MD_CFLAGS)
 libkeysum_la_LIBADD = $(MD_LIBS)
 libsigninweb_la_SOURCES = %D%/signinweb.c %D%/signinweb.h

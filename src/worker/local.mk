@@ -4,7 +4,6 @@ include src/mcp/local.mk
 # everything but the edge to libfcgi, so that tests and fuzzers need no server
 noinst_LTLIBRARIES += libworker.la
 libworker_la_SOURCES = \
-	%D%/request/auth.c %D%/request/auth.h \
 	%D%/request/body.c %D%/request/body.h \
 	%D%/beside.h \
 	%D%/door.c \

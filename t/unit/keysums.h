@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "worker/request/auth.h"
+#include "proto/auth.h"
 
 #define KEYSUMS_MAX 8
 

@@ -1,7 +1,7 @@
 /* Checks session keys. Invariant: all sums are present, or the caller got an error. */
 #include "config.h"
 
-#include "worker/request/auth.h"
+#include "proto/auth.h"
 
 #include <stdlib.h>
 #include <string.h>

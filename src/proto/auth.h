@@ -1,7 +1,7 @@
-/* hr_auth: checks a client's session key (doc/http.md, "The key"). A worker has only salted sums of
- * the keys, which the supervisor sends. */
-#ifndef HR_WORKER_REQUEST_AUTH_H
-#define HR_WORKER_REQUEST_AUTH_H
+/* hr_auth: checks a client's session key (doc/http.md, "The key"). Workers and
+ * plugins have only salted sums of the keys, which the supervisor sends. */
+#ifndef HR_PROTO_AUTH_H
+#define HR_PROTO_AUTH_H
 
 #include <stdbool.h>
 #include <stddef.h>
