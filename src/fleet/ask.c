@@ -4,11 +4,13 @@
 #include "fleet/fleet.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 
 #include <json-c/json_object.h>
@@ -93,6 +95,19 @@ hr_fleet_put_way(struct hr_buf *b, const char *at, int port, bool counts)
 	marked = counts && can_mark(at, &a);
 	hr_buf_addf(b, "%s%.*s%s:%d", marked ? "[::ffff:" : "", (int)(colon - at), at,
 	    marked ? "]" : "", port);
+}
+
+bool
+hr_fleet_listens(const char *path)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	HR_CLOSE int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || strlen(path) >= sizeof(a.sun_path))
+		return false;
+	memcpy(a.sun_path, path, strlen(path) + 1);
+	/* the kernel refuses the type of this socket, unless the path has no open socket at all */
+	return connect(fd, (const struct sockaddr *)&a, sizeof(a)) != 0 && errno == EPROTOTYPE;
 }
 
 /* Returns true if this machine's socket table has an open connection that counts to one of its

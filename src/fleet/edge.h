@@ -48,6 +48,9 @@ int hr_fleet_edge_compose(
  * one above it to none: nginx's workers reach it through a descriptor, which they inherit. */
 #define HR_FLEET_SOCKETS "run/sockets"
 #define HR_FLEET_SOCKETS_FD 7
+/* Suffix of a second socket of a sandbox, at which handrail-envd takes the calls of processes
+ * without the sandbox's nginx; beside the server's own socket it has the same suffix. */
+#define HR_FLEET_DIRECT ".envd"
 bool hr_fleet_is_unix(const char *at);
 /* Writes the address at which a client on this machine connects to the listener `at`:
  * "127.0.0.1:8000" for "8000", "*:8000" and "0.0.0.0:8000". */

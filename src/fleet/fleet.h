@@ -211,5 +211,7 @@ int hr_fleet_ask_usage(const struct hr_fleet_row *row, struct hr_buf *ret);
  * socket, whose other ports are its /port/N/. With `counts` a connection keeps a sandbox with an
  * address from being idle; such an `at` has a port. */
 void hr_fleet_put_way(struct hr_buf *b, const char *at, int port, bool counts);
+/* Returns true if a server still has its stream socket at that path. Opens no connection. */
+bool hr_fleet_listens(const char *path);
 
 #endif

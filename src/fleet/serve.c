@@ -316,6 +316,7 @@ serve_one(struct hr_fleet_server *s, struct place *p)
 	    .cookie = param(fcgi, "HTTP_COOKIE"),
 	    .page_token = param(fcgi, "HTTP_X_HANDRAIL_PAGE"),
 	    .origin = param(fcgi, "HTTP_ORIGIN"),
+	    .direct = strcmp(param(fcgi, "HANDRAIL_WAY"), "@handrail_fleet_direct") == 0,
 	    .route = strcmp(route, "ask") == 0       ? HR_FLEET_ROUTE_ASK
 		     : strcmp(route, "console") == 0 ? HR_FLEET_ROUTE_CONSOLE
 		     : strcmp(route, "e2b") == 0     ? HR_FLEET_ROUTE_E2B

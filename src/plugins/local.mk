@@ -138,7 +138,7 @@ libenvd_la_LIBADD = libserve.la libe2b.la
 pkglibexec_PROGRAMS += handrail-envd
 handrail_envd_SOURCES = %D%/envd/main.c
 handrail_envd_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
-handrail_envd_LDADD = libenvd.la
+handrail_envd_LDADD = libenvd.la libkeysum.la libproto.la
 
 pkglibexec_PROGRAMS += handrail-agent-server
 handrail_agent_server_SOURCES = %D%/agent/main.c

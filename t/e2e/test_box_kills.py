@@ -151,7 +151,7 @@ class Life:
         want = {"cache", "cwd", "home", "run", "state", "tmp", "state/warm", "state/warm/.lock"}
         if box_there:
             want.update(["state/%s.json" % self.name, own] + [own + n for n in (
-                "/edge", "/edge/http.sock", "/log", "/process", "/settings", "/storage")])
+                "/edge", "/edge/http.sock", "/edge/http.sock.envd", "/log", "/process", "/settings", "/storage")])
         equal((sorted(set(files) - want), box_there and sorted(want - set(files) - {"state/warm", "state/warm/.lock"})),
               ([], [] if box_there else False), "files")
         groups = set()

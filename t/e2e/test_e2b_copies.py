@@ -184,6 +184,7 @@ def pauses(uid):
             f.kill()
             f.start()
         status, again = f.api("POST", "/v2" + path + "/connect", {"timeout": 300})
+        equal(os.stat(f.socket(shell) + ".envd").st_ino, os.stat(f.box(shell)["edge"] + "/http.sock.envd").st_ino)
         equal((status, again["envdAccessToken"], f.info(o)[1]["state"]), (201, o["envdAccessToken"], "running"))
         equal((read(f, o, "file"), f.edge("GET", "/envs", o, **token)[1]["X"]), ("first", "y"))
         equal(f.run(shell, "echo \"<$GOAL>\"; cat /proc/[0-9]*/comm | grep -c sleep").splitlines(), ["<>", "0"])

@@ -9,12 +9,15 @@ import http.client
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import struct
 import sys
+import threading
 import time
 import urllib.parse
+from concurrent import futures
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
@@ -26,7 +29,20 @@ from lib.tap import equal  # noqa: E402
 NOWHERE = {"sandboxID": "0" * 32}
 UNAUTHORIZED = {"code": 401, "message": "unauthorized access, please provide a valid access token or method signing "
                                         "if supported"}
+STARTS, KILLS = 60, 4
 FEW, MORE = 20, 80  # streams: few enough for the connections that nginx of a sandbox has at first
+# prints the status of a call at the direct socket with a key, or why there is none
+ASK = """
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX)
+try:
+    s.connect("/run/handrail/edge/http.sock.envd")
+    s.sendall(b"POST /process.Process/List HTTP/1.1\\r\\nHost: a\\r\\nContent-Type: application/json\\r\\n"
+              b"Content-Length: 2\\r\\nX-Session-API-Key: %s\\r\\n\\r\\n{}" % sys.argv[1].encode())
+    print(s.recv(99).split()[1].decode())
+except OSError as why:
+    print(os.strerror(why.errno))
+"""
 # a program at a port, which answers with the request that it got
 ECHO = """
 import http.server
@@ -160,12 +176,12 @@ def programs(f):
         equal(f.edge("POST", path, o, 49999, body="{}"), (401, UNAUTHORIZED), path)
 
 
-def start(f, o, script):
+def start(f, o, script, **headers):
     """The events of a command as a text; "" if the stream broke."""
     text = json.dumps({"process": {"cmd": "/bin/bash", "args": ["-c", script]}}).encode()
     try:
         return f.edge("POST", "/process.Process/Start", o, body=struct.pack(">BI", 0, len(text)) + text,
-                      X_Access_Token=o["envdAccessToken"], Content_Type="application/connect+json")[1]
+                      X_Access_Token=o["envdAccessToken"], Content_Type="application/connect+json", **headers)[1]
     except (OSError, http.client.HTTPException):
         return ""
 
@@ -249,8 +265,8 @@ def memory_of_nginx(pids):
 
 
 def memory(f):
-    """An open stream takes little memory of nginx of the service and of the sandbox, though its body comes in chunks,
-    as the SDKs send it, and after the head."""
+    """An open stream takes little memory of nginx of the service and none of the sandbox's, though its body comes in
+    chunks, as the SDKs send it, and after the head."""
     o = f.create()
     call = framed(process={"cmd": "/bin/sleep", "args": ["1000"]}, stdin=False)
     head = ("POST /process.Process/Start HTTP/1.1\r\nHost: a\r\nE2b-Sandbox-Id: %s\r\nE2b-Sandbox-Port: 49983\r\n"
@@ -276,7 +292,105 @@ def memory(f):
                     got += part
         service, sandbox = ((after - first) / MORE for first, after in zip(before, used()))
     equal(29 > service > 1, True, "%.1f KB of the service's" % service)
-    equal(21.5 > sandbox > 1, True, "%.1f KB of the sandbox's" % sandbox)
+    equal(sandbox < 0.5, True, "%.1f KB of the sandbox's" % sandbox)
+
+
+def direct_link(f, o):
+    return f.path("fleet", "run", "sockets", o["sandboxID"]) + ".envd"
+
+
+def listener(path):
+    """A socket in the place of handrail-envd's."""
+    sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(PATIENCE)
+    sock.bind(path + ".new")
+    sock.listen()
+    os.chmod(path + ".new", 0o666)
+    os.rename(path + ".new", path)
+    return sock
+
+
+def other_ways(f):
+    """Calls go by the sandbox's nginx where no server listens at the direct socket, each once."""
+    o = f.create()
+    link, out = direct_link(f, o), "/tmp/other-ways"
+    equal("exit status 0" in start(f, o, "echo a >>" + out), True)
+    listener(link).close()
+    equal("exit status 0" in start(f, o, "echo b >>" + out), True)
+    os.unlink(link)
+    equal("exit status 0" in start(f, o, "echo c >>" + out), True)
+    equal(f.run(of_v0(o), "cat " + out).split(), ["a", "b", "c"])
+
+
+def direct(f):
+    """handrail-envd gets what it reads of a request, the server's key and the name of a user. nginx sends the request
+    once, to it alone, and refuses long bodies."""
+    o = f.create()
+    key, link = f.box(of_v0(o))["key"], direct_link(f, o)
+    token = {"X_Access_Token": o["envdAccessToken"], "Content_Type": "application/json"}
+    user = "Basic " + base64.b64encode(b"root:").decode()
+    os.rename(link, link + ".kept")
+    with listener(link) as sock, futures.ThreadPoolExecutor(1) as pool:
+        for given, passed in ((user, user), ("Bearer " + key, None), ("Digest username=root", None),
+                              ("Basic " + base64.b64encode(b":x").decode(), None)):
+            asked = pool.submit(f.edge, "POST", "/process.Process/List", o, body="{}", Authorization=given,
+                                X_API_Key=f.e2b_key, X_Session_API_Key="other", X_Forwarded_For="1.2.3.4",
+                                X_HTTP_Method_Override="PUT", Cookie="a=b", Origin="http://a",
+                                Connect_Timeout_Ms="9000", Keepalive_Ping_Interval="50", **token)
+            connection = sock.accept()[0]
+            got = b""
+            while not got.endswith(b"{}"):
+                part = connection.recv(65536)
+                equal(part != b"", True, got)
+                got += part
+            connection.close()
+            lines = got.decode().split("\r\n")
+            equal(lines[0], "POST /handrail/e2b/process.Process/List HTTP/1.1")
+            head = dict(line.split(": ", 1) for line in lines[1:lines.index("")])
+            head.pop("Accept-Encoding", None)
+            wanted = {"Host": "127.0.0.1:%d" % f.port, "Connection": "close", "Content-Length": "2",
+                      "X-Session-API-Key": key, "Authorization": passed, "Content-Type": "application/json",
+                      "Connect-Timeout-Ms": "9000", "Keepalive-Ping-Interval": "50"}
+            equal(head, {name: value for name, value in wanted.items() if value is not None})
+            equal((asked.result(), f.head["Retry-After"]), ((503, {"detail": "Service Unavailable"}), "1"))
+        sock.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            raise AssertionError("the request was sent again: %r" % (sock.accept(),))
+    os.rename(link + ".kept", link)
+    for body in (iter([b"x" * (1 << 20)] * 33), b"x" * (33 << 20)):
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            equal(f.edge("POST", "/process.Process/List", o, body=body, **token),
+                  (413, {"detail": "Request Entity Too Large"}))
+    equal(f.edge("POST", "/process.Process/List", o, body="{}", **token), (200, {}))
+
+
+def direct_alone(f):
+    """No process of the sandbox uses its direct socket without the key, and its nginx is not on the way."""
+    o = f.create()
+    equal("exit status 0" in start(f, o, "true"), True)
+    key = f.box(of_v0(o))["key"]
+
+    def ask(user, given):
+        command = "python3 -c %s %s 2>&1" % (shlex.quote(ASK), shlex.quote(given))
+        return start(f, o, command, Authorization="Basic " + base64.b64encode(user + b":").decode())
+
+    def says(text):
+        return base64.b64encode(text + b"\n").decode()
+
+    if f.uid == 0:  # other boxes have one account
+        equal(says(b"Permission denied") in ask(b"user", key), True)
+    for given, status in (("", b"403"), ("0" * len(key), b"403"), (key, b"200")):
+        equal(says(status) in ask(b"root", given), True, given)
+    first = f.box(of_v0(o))["pid"]
+    nginx = [pid for pid in process.descendants(first) if process.command_line(pid).startswith("nginx")]
+    equal(len(nginx) > 1, True)
+    for pid in nginx:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        equal("exit status 0" in start(f, o, "true"), True)
+    finally:
+        for pid in nginx:
+            os.kill(pid, signal.SIGCONT)
 
 
 def resets(f):
@@ -344,6 +458,38 @@ def killed_nginx(f):
     equal(last.is_reset(), True)
 
 
+def killed_server(f):
+    """The server of commands is killed while clients start some: none runs twice, and each whose end arrived ran."""
+    o, out = f.create(), "/tmp/starts"
+    equal("exit status 0" in start(f, o, "true"), True)
+    first, went = f.box(of_v0(o))["pid"], []
+
+    def servers():
+        return [pid for pid in process.descendants(first)
+                if re.match(r"\S*/handrail-envd$", process.command_line(pid).strip())]
+
+    def starts():
+        for n in range(STARTS):
+            went.append(start(f, o, "echo %d >>%s" % (n, out)))
+
+    thread = threading.Thread(target=starts)
+    thread.start()
+    for _ in range(KILLS):
+        before = len(went)
+        f.until(lambda: len(went) > before + 2 or not thread.is_alive(), bool)
+        for pid in f.until(servers, bool):
+            os.kill(pid, signal.SIGKILL)
+            equal(process.wait_gone(pid, PATIENCE), True)
+    thread.join()
+    f.until(lambda: f.edge("POST", "/process.Process/List", o, body="{}", X_Access_Token=o["envdAccessToken"],
+                           Content_Type="application/json"), lambda answer: answer == (200, {}))
+    ran = [int(n) for n in f.run(of_v0(o), "cat " + out).split()]
+    equal(len(ran), len(set(ran)), "none ran twice")
+    whole = [n for n, text in enumerate(went) if "exit status 0" in text]
+    equal([n for n in whole if n not in ran], [], "each that was reported ran")
+    equal(len(whole) >= STARTS - 3 * KILLS, True, went)
+
+
 def killed_keeper(f):
     """The keeper of commands: all of its commands end and their streams break, and the next commands find another."""
     o = f.create()
@@ -382,8 +528,8 @@ def each(case):
     return one
 
 
-CASES = [each(c) for c in (refusals, signatures, programs, signals, inputs, memory, resets, killed_nginx, killed_keeper,
-                           named)]
+CASES = [each(c) for c in (refusals, signatures, programs, signals, inputs, memory, other_ways, direct,
+                           direct_alone, resets, killed_nginx, killed_keeper, killed_server, named)]
 
 if __name__ == "__main__":
     sys.exit(run(CASES, made=contextlib.nullcontext))

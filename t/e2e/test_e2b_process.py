@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.e2breplay import PATIENCE, Service, explained, frames, replay, scenarios  # noqa: E402
 from lib.e2bworld import KEY, Sandbox, World  # noqa: E402
-from lib.supervised import ROOT, kill_wait, run_tests  # noqa: E402
+from lib.supervised import ROOT, UnixConnection, kill_wait, run_tests  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
 
 GROUPS = r"^(cmd|bg|ps|signal|connect|stream|stdin|pty|raw)\."
@@ -236,6 +236,61 @@ def a_killed_handraild_ends_nothing():
     if ROOT:
         raise Skip("handraild is process 1 of root's box, which ends with it: run this test as an ordinary user")
     handraild_is_replaced(lambda s: s.kill_and_start())
+
+
+def descriptors(pid):
+    """What the descriptors of a process are."""
+    found = []
+    for fd in os.listdir("/proc/%d/fd" % pid):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink("/proc/%d/fd/%s" % (pid, fd)))
+    return found
+
+
+def direct_socket():
+    """The socket beside the server's own takes calls with the key alone, and stays until handraild ends."""
+    with Sandbox(unix=True) as s:
+        equal(s.init(**({} if ROOT else {"defaultWorkdir": s.work_dir})).status, 204)
+        path = s.unix + ".envd"
+        before = os.stat(path)
+        equal((before.st_mode & 0o777, before.st_uid), (0o600, os.geteuid()))
+
+        def connect(timeout):
+            sock = socket.socket(socket.AF_UNIX)
+            sock.settimeout(timeout)
+            sock.connect(path)
+            return sock
+
+        def direct():
+            return UnixConnection(connect, PATIENCE)
+
+        equal(server_of(s), [])
+        for headers in ({}, {"X-Session-API-Key": ""}, {"X-Session-API-Key": KEY + "x"}, {"X-API-Key": KEY},
+                        {"Authorization": "Bearer " + KEY}):
+            c = direct()
+            c.request("POST", END + "List", "{}", dict(headers, **{"Content-Type": "application/json"}))
+            r = c.getresponse()
+            equal((r.status, r.read()), (403, b'{"detail":"Invalid API Key"}'), headers)
+            c.close()
+        equal(len(server_of(s)), 1, "the first of them has started it")
+        if ROOT:  # others' commands have the server's account
+            script = "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"%s\")' 2>&1" % path
+            equal(b"PermissionError" in Stream(s, "Start", bash(script)).rest()[0], True)
+        one = Stream(s, "Start", bash("read x; echo got $x", stdin=True), c=direct())
+        pid = one.pid()
+        with open("/proc/%d/net/unix" % s.pid) as f:
+            sock = "socket:[%s]" % next(line.split()[6] for line in f if line.endswith(path + "\n"))
+        equal([p for p in envds(s) if sock in descriptors(p)], server_of(s))
+        kill_wait(server_of(s)[0])
+        equal(one.rest(), (b"", "cut"))
+        equal(Stream(s, "Connect", {"process": {"pid": pid}}, c=direct()).pid(), pid)
+        s.upgrade()
+        again = Stream(s, "Connect", {"process": {"pid": pid}}, c=direct())
+        equal((again.pid(), os.stat(path).st_ino), (pid, before.st_ino))
+        unary(s, "SendInput", process={"pid": pid}, input={"stdin": base64.b64encode(b"it\n").decode()})
+        equal(again.rest(), (b"got it\n", OK))
+        s.stop()
+        equal(os.path.exists(path), False)
 
 
 def deadlines():
@@ -588,6 +643,6 @@ if __name__ == "__main__":
     sys.exit(run_tests([
         recordings, a_killed_server_ends_nothing, output_while_there_is_no_server,
         a_killed_keeper_ends_its_processes, a_waiting_child, an_upgrade_ends_nothing,
-        a_killed_handraild_ends_nothing, deadlines, tags, many_readers, a_slow_reader, a_thousand_streams,
-        hostile_bodies, input_as_it_arrives, early_answers, much_input, a_sender_that_leaves, signals_and_groups,
-        new_groups, a_client_that_leaves_ends_nothing]))
+        a_killed_handraild_ends_nothing, direct_socket, deadlines, tags, many_readers, a_slow_reader,
+        a_thousand_streams, hostile_bodies, input_as_it_arrives, early_answers, much_input, a_sender_that_leaves,
+        signals_and_groups, new_groups, a_client_that_leaves_ends_nothing]))

@@ -439,11 +439,13 @@ def killed(uid):
         u = f.up("u")
         equal((u["runtime_id"], f.run(u, "echo on")), (id, "on"))
         # one that the store does not know, and a socket of none
-        with open(f.path("fleet", "run", "sockets", "f" * 32), "w"):
-            pass
+        for name in ("f" * 32, "f" * 32 + ".envd"):
+            with open(f.path("fleet", "run", "sockets", name), "w"):
+                pass
         f.kill()
         f.start()
-        equal(len(os.listdir(f.path("fleet", "run", "sockets"))), 3)
+        equal(sorted(os.listdir(f.path("fleet", "run", "sockets"))),
+              sorted(one["runtime_id"] + end for one in (o, p, u) for end in ("", ".envd")))
 
 
 def other_directory(uid):
@@ -458,7 +460,8 @@ def other_directory(uid):
             os.rename(now, old)
             os.mkdir(now)
             os.chown(now, uid, uid)
-            os.rename(os.path.join(old, o["runtime_id"]), os.path.join(now, o["runtime_id"]))
+            for name in os.listdir(old):
+                os.rename(os.path.join(old, name), os.path.join(now, name))
             os.rmdir(old)
 
         def act():
@@ -479,18 +482,19 @@ def closed(uid):
     """No other account connects to a box's socket, nor does another box."""
     with BoxFleet(uid, "--set", "core.run_as_openhands=false") as f:
         o, p = f.up("s"), f.up("t")
-        paths = [f.socket(o), f.box(o)["edge"] + "/http.sock"]
+        paths = [f.socket(o), f.box(o)["edge"] + "/http.sock", f.socket(o) + ".envd",
+                 f.box(o)["edge"] + "/http.sock.envd"]
         words = ["/usr/bin/python3", "-c", CONNECT] + paths
         said = subprocess.run(words, stdout=subprocess.PIPE, text=True, cwd="/", **f.change).stdout
-        equal(said, "connected\n" * 2, "its own account does")
+        equal(said, "connected\n" * 4, "its own account does")
         others = [54329, 65534] if os.geteuid() == 0 else []  # the second one is that of nginx
         for other in others:
             said = subprocess.run(words, stdout=subprocess.PIPE, text=True, cwd="/", user=other, group=other,
                                   extra_groups=[]).stdout
-            equal(said, "Permission denied\n" * 2)
+            equal(said, "Permission denied\n" * 4)
         command = "python3 -c \"$CONNECT\" %s /run/handrail/edge/http.sock" % " ".join(paths)
         equal(f.run(p, "export CONNECT='%s'; %s" % (CONNECT.replace("'", '"'), command)).splitlines(),
-              ["No such file or directory"] * 2 + ["connected"])
+              ["No such file or directory"] * 4 + ["connected"])
         equal(f.run(p, "(exec 3<>/dev/tcp/127.0.0.1/%d) 2>&1 | grep -q refused && echo refused" % f.port), "refused")
 
 

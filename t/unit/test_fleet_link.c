@@ -16,7 +16,7 @@
 
 #define ID "00112233445566778899aabbccddeeff"
 
-static char top[] = "/tmp/test_fleet_link.XXXXXX", place[64];
+static char top[] = "/tmp/test_fleet_link.XXXXXX", place[80];
 static unsigned renamed;
 static ino_t before; /* 0: there is no name yet */
 
@@ -49,7 +49,7 @@ socket_file(const char *path)
 
 START_TEST(name_is_replaced_at_once)
 {
-	char one[64], two[64], rest[80], at[HR_FLEET_PLACE];
+	char one[64], two[64], rest[100], at[HR_FLEET_PLACE];
 	struct hr_err err = {0};
 
 	ck_assert_ptr_nonnull(mkdtemp(top));
@@ -76,6 +76,40 @@ START_TEST(name_is_replaced_at_once)
 }
 END_TEST
 
+/* Root of the box can put anything at the path of its direct socket. */
+START_TEST(direct_name)
+{
+	char edge[128], url[160], other[128], beside[160];
+	struct hr_err err = {0};
+
+	ck_assert_ptr_nonnull(mkdtemp(top));
+	(void)snprintf(place, sizeof(place), "%s/" ID ".envd", top);
+	(void)snprintf(edge, sizeof(edge), "%s/http.sock", top);
+	(void)snprintf(url, sizeof(url), "unix:%s", edge);
+	(void)snprintf(beside, sizeof(beside), "%s.envd", edge);
+	(void)snprintf(other, sizeof(other), "%s/other", top);
+	socket_file(other);
+	hr_local_link_direct(top, ID, url);
+	ck_assert_uint_eq(number(place), 0);
+	ck_assert_int_eq(symlink(other, beside), 0);
+	hr_local_link_direct(top, ID, url);
+	ck_assert_uint_eq(number(place), 0);
+	ck_assert_int_eq(unlink(beside), 0);
+	socket_file(beside);
+	before = 0;
+	hr_local_link_direct(top, ID, url);
+	ck_assert_uint_eq(number(place), number(beside));
+	/* the next server has none */
+	ck_assert_int_eq(unlink(beside), 0);
+	hr_local_link_direct(top, ID, url);
+	ck_assert_uint_eq(number(place), 0);
+	socket_file(place);
+	ck_assert_int_eq(hr_local_unlink(top, ID, &err), 0);
+	ck_assert_uint_eq(number(place), 0);
+	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -85,6 +119,7 @@ main(void)
 	int failed;
 
 	tcase_add_test(tc, name_is_replaced_at_once);
+	tcase_add_test(tc, direct_name);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);

@@ -25,7 +25,8 @@ START_TEST(a_whole_one)
 		  " \"requires\": [\"a\"], \"after\": [\"b\", \"c\"], \"run_as\": \"server\","
 		  " \"start\": \"at-start\", \"on_failure\": \"disable\", \"ready_timeout\": 5,"
 		  " \"env\": {\"A\": \"1\", \"B_2\": \"\"}, \"provides\": {\"C\": \"=\"},"
-		  " \"pass_env\": [\"TERM\", \"OH_*\"], \"openhands_v1\": true, \"actions\": "
+		  " \"pass_env\": [\"TERM\", \"OH_*\"], \"openhands_v1\": true, \"direct\": true, "
+		  "\"actions\": "
 		  "[\"do-it\"], \"implied\": true,"
 		  " \"http\": [{\"prefix\": \"/x/\"}, {\"prefix\": \"/y.z\", \"auth\": \"none\"},"
 		  " {\"body_max\": 9, \"prefix\": \"/b\", \"auth\": \"bearer\", \"stream_body\": "
@@ -46,7 +47,7 @@ START_TEST(a_whole_one)
 	ck_assert_str_eq(m.provides.v[0], "C==");
 	ck_assert_str_eq(m.pass_env.v[0], "TERM");
 	ck_assert_str_eq(m.pass_env.v[1], "OH_*");
-	ck_assert(m.v1);
+	ck_assert(m.v1 && m.direct);
 	ck_assert_str_eq(m.actions.v[0], "do-it");
 	ck_assert_uint_eq(m.nhttp, 3);
 	ck_assert_str_eq(m.http[0].prefix, "/x/");
@@ -63,7 +64,7 @@ END_TEST
 START_TEST(defaults)
 {
 	ck_assert_int_eq(parse("{\"api\": 1, \"name\": \"x\"}"), 0);
-	ck_assert(!m.as_server && !m.disables && !m.implied && !m.token && !m.v1);
+	ck_assert(!m.as_server && !m.disables && !m.implied && !m.token && !m.v1 && !m.direct);
 	ck_assert_int_eq(m.start, HR_MANIFEST_FIRST_USE);
 	ck_assert_int_eq(m.ready_timeout_s, 60);
 	ck_assert_uint_eq(m.exec.n + m.nhttp + m.actions.n, 0);
@@ -123,6 +124,8 @@ static const struct {
 	"body_max: must be an integer from 1 to 1099511627776"},
     {X "\"start\": \"never\"}",
 	"start: must be one of first-use, at-start, background, not \"never\""},
+    {X "\"run_as\": \"server\", \"direct\": 1}", "direct: must be true or false"},
+    {X "\"direct\": true}", "direct: needs run_as \"server\": requests have the session key"},
     {X "\"connection_token\": 0}", "connection_token: must be true or false"},
 };
 

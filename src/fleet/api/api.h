@@ -50,6 +50,7 @@ struct hr_fleet_request {
 	const char *cookie, *page_token, *origin; /* sent by the console */
 	const struct hr_signin *signed_in;        /* NULL: the request has the key itself */
 	enum hr_fleet_of_route route;
+	bool direct; /* the request may take the direct way (HR_FLEET_DIRECT) */
 	const char *content_type;
 	hr_fleet_body_fn
 	    *read_body; /* reads the body of /build, used instead of `body`; NULL: none */

@@ -341,15 +341,30 @@ check(const struct hr_fleet_request *q, const struct target *t, const struct hr_
 
 /* ---- the target ---- */
 
+/* Returns true if the sandbox takes the call at its direct socket, and sets `at` to it. A name
+ * whose server has closed the socket is as good as none: nginx must not try it, since it could not
+ * send the request elsewhere then. */
+static bool
+is_direct(const struct hr_fleet_request *q, const struct target *t, const struct hr_fleet_row *row,
+    char at[sizeof(row->at)])
+{
+	if (!q->direct || t->port != HR_E2B_ENVD_PORT || !hr_fleet_is_unix(row->at))
+		return false;
+	return (size_t)snprintf(at, sizeof(row->at), "%s" HR_FLEET_DIRECT, row->at) <
+		   sizeof(row->at) &&
+	       hr_fleet_listens(at + strlen(HR_FLEET_UNIX));
+}
+
 static void
 put_at(struct hr_fleet_answer *a, const struct hr_fleet_request *q, const struct target *t,
     const struct hr_fleet_row *row)
 {
 	const char *colon = hr_fleet_is_unix(row->at) ? NULL : strrchr(row->at, ':');
+	char direct[sizeof(row->at)];
 	struct hr_err err = {0};
 
-	hr_fleet_put_way(
-	    &a->at, row->at, colon != NULL ? (int)strtol(colon + 1, NULL, 10) : 0, true);
+	hr_fleet_put_way(&a->at, is_direct(q, t, row, direct) ? direct : row->at,
+	    colon != NULL ? (int)strtol(colon + 1, NULL, 10) : 0, true);
 	if (t->port == HR_E2B_ENVD_PORT)
 		hr_buf_adds(&a->at, "/handrail/e2b");
 	else if (t->port == HR_E2B_CODE_PORT)

@@ -42,7 +42,7 @@ struct local {
 	struct hr_strv
 	    environ; /* the service's, without its tokens for git, which are nobody else's */
 	bool stays;  /* true: the back-end cannot pause */
-	bool copies; /* true: it copies the files of sandboxes */
+	bool copies; /* true: boxes, whose files it copies */
 	bool rules;  /* true: it enforces rules of a network, and the service has none */
 };
 
@@ -84,7 +84,7 @@ end_recorded(const struct local *l, const char *id, bool *ret_recorded, struct h
 		return -1;
 	/* these are remains of a call that was killed between its last steps */
 	hr_record_remove(s);
-	return hr_local_remove_workspace(l->at.sockets, id, err) == 0
+	return hr_local_unlink(l->at.sockets, id, err) == 0
 		   ? hr_local_remove_workspace(l->at.work, id, err)
 		   : -1;
 }
@@ -131,6 +131,8 @@ place(const struct local *l, struct hr_sandbox *s, struct hr_fleet_row *row, str
 		if (hr_local_link(l->at.sockets, row->id, s->endpoint.unix_socket, row->at,
 			sizeof(row->at), err) < 0)
 			return -1;
+		if (l->copies)
+			hr_local_link_direct(l->at.sockets, row->id, s->endpoint.url);
 	} else if (url == NULL || strncmp(url, "http://", 7) != 0 ||
 		   strlen(url + 7) >= sizeof(row->at) || strchr(url + 7, '/') != NULL) {
 		return hr_err_set(err, HR_E_RUNTIME, "the new sandbox reported no address");

@@ -16,10 +16,13 @@
 
 #include "base/dir.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "base/text/text.h"
 #include "fleet/edge.h"
 #include "fleet/engine.h"
+
+#define DIRECT_NAME (HR_FLEET_ID + sizeof(HR_FLEET_DIRECT))
 
 char *
 hr_local_workspace(const char *work, const char *id)
@@ -117,6 +120,48 @@ hr_local_link(const char *sockets, const char *id, const char *socket, char *ret
 	    chmod(fresh, 0666) != 0 || rename(fresh, path) != 0)
 		return hr_err_sys(err, errno, "link the socket of the sandbox to %s", path);
 	return 0;
+}
+
+static void
+name_direct(char ret[DIRECT_NAME], const char *id)
+{
+	(void)snprintf(ret, DIRECT_NAME, "%.*s" HR_FLEET_DIRECT, HR_FLEET_ID - 1, id);
+}
+
+void
+hr_local_link_direct(const char *sockets, const char *id, const char *url)
+{
+	HR_FREE char *path = NULL;
+	HR_CLOSE int fd = -1;
+	char name[DIRECT_NAME], at[32], unused[HR_FLEET_PLACE];
+	struct hr_err err = {0};
+	struct stat st;
+	int r;
+
+	if (url == NULL || !hr_fleet_is_unix(url))
+		return;
+	r = hr_text_setf(&path, &err, "%s" HR_FLEET_DIRECT, url + strlen(HR_FLEET_UNIX));
+	if (r == 0)
+		fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	name_direct(name, id);
+	(void)snprintf(at, sizeof(at), "/proc/self/fd/%d", fd);
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode))
+		r = hr_local_link(sockets, name, at, unused, sizeof(unused), &err);
+	else if (r == 0)
+		r = hr_local_remove_workspace(sockets, name, &err);
+	if (r < 0) /* calls have another way */
+		hr_log(HR_LOG_WARNING, "sandbox %s has no direct socket: %s", id, err.msg);
+}
+
+int
+hr_local_unlink(const char *sockets, const char *id, struct hr_err *err)
+{
+	char direct[DIRECT_NAME];
+
+	name_direct(direct, id);
+	return hr_local_remove_workspace(sockets, direct, err) == 0
+		   ? hr_local_remove_workspace(sockets, id, err)
+		   : -1;
 }
 
 int

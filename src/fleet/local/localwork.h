@@ -20,8 +20,14 @@ int hr_local_tidy(const char *records, const char *work, const char *sockets, st
 
 /* Gives the server's socket the name of the sandbox in the directory `sockets`. nginx connects to
  * that one: programs of the sandbox can replace only the name that the server has given it. Writes
- * "unix:PATH" to ret_at. hr_local_remove_workspace() removes it. */
+ * "unix:PATH" to ret_at. hr_local_unlink() removes it. */
 int hr_local_link(const char *sockets, const char *id, const char *socket, char *ret_at,
     size_t size, struct hr_err *err);
+/* Does the same with the direct socket beside the server's, whose url is "unix:PATH", or removes
+ * the name of an earlier server's. The box's root can put a link or another file in the socket's
+ * place, which is not followed. */
+void hr_local_link_direct(const char *sockets, const char *id, const char *url);
+/* Removes both names; succeeds if there are none. */
+int hr_local_unlink(const char *sockets, const char *id, struct hr_err *err);
 
 #endif

@@ -364,6 +364,8 @@ take_member(struct hr_manifest *m, const char *key, struct json_object *v, struc
 		return take_bool(&m->outlives, key, v, err);
 	if (strcmp(key, "openhands_v1") == 0)
 		return take_bool(&m->v1, key, v, err);
+	if (strcmp(key, "direct") == 0)
+		return take_bool(&m->direct, key, v, err);
 	return strcmp(key, "implied") == 0 ? take_bool(&m->implied, key, v, err) : 0;
 }
 
@@ -393,6 +395,9 @@ take_members(struct hr_manifest *m, struct json_object *top, struct hr_err *err)
 	if (m->exec.n == 0 && (m->actions.n > 0 || m->nhttp > 0) && m->unavailable == NULL)
 		return hr_err_set(
 		    err, HR_E_INVAL, "exec: is missing: actions and http need a program");
+	if (m->direct && !m->as_server)
+		return hr_err_set(err, HR_E_INVAL,
+		    "direct: needs run_as \"server\": requests have the session key");
 	return 0;
 }
 

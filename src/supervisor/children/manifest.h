@@ -57,6 +57,7 @@ struct hr_manifest {
 	bool outlives;  /* the plugin leaves processes to its successor, and restarts at once */
 	bool token;     /* the plugin gets the token of /vscode/connection_token */
 	bool v1;        /* the plugin's paths need the setting openhands_v1 */
+	bool direct;    /* the plugin also has a socket beside the server's own, and checks keys */
 	enum hr_manifest_start start;
 	long long ready_timeout_s;
 	char *unavailable; /* why the plugin is not available at all; NULL: it is */

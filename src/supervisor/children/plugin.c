@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -50,6 +51,8 @@ watch_sockets(struct hr_plugin *p)
 		p->action_use = hr_loop_readable(loop, p->action, plugin_used, p, &err);
 	if (p->http >= 0 && p->http_use == NULL)
 		p->http_use = hr_loop_readable(loop, p->http, plugin_used, p, &err);
+	if (p->direct >= 0 && p->direct_use == NULL)
+		p->direct_use = hr_loop_readable(loop, p->direct, plugin_used, p, &err);
 	if (err.code != HR_OK)
 		hr_log(HR_LOG_ERROR, "plugin %s: %s", p->m.name, err.msg);
 }
@@ -59,7 +62,8 @@ forget_sockets(struct hr_plugin *p)
 {
 	hr_watch_free(p->action_use);
 	hr_watch_free(p->http_use);
-	p->action_use = p->http_use = NULL;
+	hr_watch_free(p->direct_use);
+	p->action_use = p->http_use = p->direct_use = NULL;
 }
 
 /* Sends the refusal. A peer that does not read loses the text, nothing else. */
@@ -107,6 +111,7 @@ refuse_all(struct hr_plugin *p)
 	hr_buf_reset(&b);
 	hr_buf_adds(&b, head);
 	refuse_at(p->http, &b);
+	refuse_at(p->direct, &b);
 }
 
 static void
@@ -328,6 +333,9 @@ hr_plugin_stop(struct hr_plugin *p, bool fast)
 	forget_sockets(p);
 	hr_fd_close(&p->action); /* clients must not wait for a stopped plugin */
 	hr_fd_close(&p->http);
+	if (p->direct >= 0)
+		(void)unlink(p->direct_path);
+	hr_fd_close(&p->direct);
 	hr_service_stop(&p->svc, fast ? SIGKILL : SIGTERM, STOP_MS);
 }
 
@@ -341,7 +349,7 @@ hr_plugin_new(struct hr_plugins *all, struct hr_manifest *m, struct hr_err *err)
 	if (p == NULL)
 		return hr_err_null(err);
 	p->all = all;
-	p->action = p->http = p->sums = -1;
+	p->action = p->http = p->direct = p->sums = -1;
 	hr_service_init(&p->svc, &plugin_ops, p, all->ctx->kids);
 	(void)snprintf(p->svc.child.name, sizeof(p->svc.child.name), "%.40s", m->name);
 	p->m = *m;
@@ -358,7 +366,9 @@ hr_plugin_free(struct hr_plugin *p)
 	hr_service_done(&p->svc);
 	hr_fd_close(&p->action);
 	hr_fd_close(&p->http);
+	hr_fd_close(&p->direct);
 	hr_fd_close(&p->sums);
+	free(p->direct_path);
 	free(p->state_dir);
 	hr_manifest_done(&p->m);
 	free(p);

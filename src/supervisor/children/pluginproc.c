@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "base/process/spawn.h"
 #include "base/text/text.h"
@@ -330,16 +331,41 @@ link_action(const struct hr_plugin *p, const char *type, struct hr_err *err)
 /* Makes a socket; flags of an inherited one are reset, since the previous image's plugin may have
  * set them. */
 static int
-listen_at(const struct hr_plugin *p, const char *suffix, uid_t uid, struct hr_err *err)
+listen_named(const struct hr_plugin *p, const char *name, uid_t uid, struct hr_err *err)
 {
-	char name[96];
-	int fd;
+	int fd = hr_rundir_listen(&p->all->ctx->run, name, uid, err);
 
-	(void)snprintf(name, sizeof(name), "plugin/%s.%s", p->m.name, suffix);
-	fd = hr_rundir_listen(&p->all->ctx->run, name, uid, err);
 	if (fd >= 0 && hr_fd_nonblock(fd, false, err) < 0)
 		hr_fd_close(&fd);
 	return fd;
+}
+
+static int
+listen_at(const struct hr_plugin *p, const char *suffix, uid_t uid, struct hr_err *err)
+{
+	char name[96];
+
+	(void)snprintf(name, sizeof(name), "plugin/%s.%s", p->m.name, suffix);
+	return listen_named(p, name, uid, err);
+}
+
+/* Makes the socket beside the server's own Unix socket, for a proxy that is as trusted as this
+ * server: it needs no nginx here. All paths also lead through nginx, so a failure is only logged.
+ */
+static void
+open_direct(struct hr_plugin *p)
+{
+	static const char prefix[] = "unix:";
+	const char *listen = p->all->ctx->settings.listen;
+	struct hr_err err = {0};
+
+	if (!p->m.direct || strncmp(listen, prefix, sizeof(prefix) - 1) != 0)
+		return;
+	if (hr_text_setf(&p->direct_path, &err, "%s.%s", listen + sizeof(prefix) - 1, p->m.name) ==
+	    0)
+		p->direct = listen_named(p, p->direct_path, geteuid(), &err);
+	if (p->direct < 0)
+		hr_log(HR_LOG_WARNING, "plugin %s has no direct socket: %s", p->m.name, err.msg);
 }
 
 static int
@@ -360,7 +386,10 @@ open_sockets(struct hr_plugin *p, struct hr_err *err)
 	if (i == p->m.nhttp)
 		return 0;
 	p->http = listen_at(p, "http", p->all->ctx->id.nginx_uid, err);
-	return p->http >= 0 ? 0 : -1;
+	if (p->http < 0)
+		return -1;
+	open_direct(p);
+	return 0;
 }
 
 /* Makes the file of sums. The program reads it through a descriptor of its own. */
@@ -384,7 +413,7 @@ hr_plugin_prepare(struct hr_plugin *p, struct hr_err *err)
 		return -1;
 	if (p->m.unavailable != NULL)
 		return hr_err_set(err, HR_E_UNSUPPORTED, "%s", p->m.unavailable);
-	if (p->m.v1 && make_sums(p, err) < 0)
+	if ((p->m.v1 || p->direct >= 0) && make_sums(p, err) < 0)
 		return -1;
 	vars_fill(&vars, &n, p);
 	return check_needs(p, &vars, err);
@@ -395,7 +424,7 @@ spawn_as(struct hr_plugin *p, const struct account *a, const struct hr_strv *exe
     const struct hr_strv *env, int ready, struct hr_err *err)
 {
 	const struct hr_context *ctx = p->all->ctx;
-	struct hr_spawn_fd fds[4] = {{ready, HR_PLUGIN_READY_FD}};
+	struct hr_spawn_fd fds[5] = {{ready, HR_PLUGIN_READY_FD}};
 	HR_CLOSE int sums = -1;
 	size_t nfds = 1;
 	char path[40];
@@ -404,6 +433,8 @@ spawn_as(struct hr_plugin *p, const struct account *a, const struct hr_strv *exe
 		fds[nfds++] = (struct hr_spawn_fd){p->action, HR_PLUGIN_ACTION_FD};
 	if (p->http >= 0)
 		fds[nfds++] = (struct hr_spawn_fd){p->http, HR_PLUGIN_HTTP_FD};
+	if (p->direct >= 0)
+		fds[nfds++] = (struct hr_spawn_fd){p->direct, HR_PLUGIN_DIRECT_FD};
 	if (p->sums >= 0) {
 		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", p->sums);
 		sums = open(path, O_RDONLY | O_CLOEXEC);

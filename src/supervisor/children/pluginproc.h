@@ -23,8 +23,10 @@ struct hr_plugin {
 	bool ran;              /* a plugin that outlives its process must be restarted at once */
 	uint64_t ends;         /* number of unexpected exits */
 	int action, http;      /* listening sockets; -1: none */
-	int sums;              /* memory file of hr_plugins_keys(); -1: none */
-	struct hr_watch *action_use, *http_use;
+	int direct;            /* the same, at direct_path; -1: none */
+	char *direct_path;
+	int sums; /* memory file of hr_plugins_keys(); -1: none */
+	struct hr_watch *action_use, *http_use, *direct_use;
 	char *state_dir;
 	int mark; /* mark for the search for a cycle in hr_plugins */
 };
@@ -44,6 +46,7 @@ struct hr_plugin *hr_plugins_find(const struct hr_plugins *ps, const char *name)
 #define HR_PLUGIN_ACTION_FD 4
 #define HR_PLUGIN_HTTP_FD 5
 #define HR_PLUGIN_SUMS_FD 6
+#define HR_PLUGIN_DIRECT_FD 7
 
 /* Makes sockets and state directory, and checks the plugin's needs. Returns -1 with the reason if
  * the plugin is not available. */

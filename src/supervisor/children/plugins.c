@@ -358,6 +358,8 @@ hr_plugins_hand_over(const struct hr_plugins *ps, struct hr_handover *h, struct 
 		if (p->http >= 0 &&
 		    hr_handover_add(h, p->http, err, "plugin/%s.http", p->m.name) != 0)
 			return -1;
+		if (p->direct >= 0 && hr_handover_add(h, p->direct, err, "%s", p->direct_path) != 0)
+			return -1;
 	}
 	return 0;
 }

@@ -495,14 +495,15 @@ static int
 socket_name(const struct hr_rundir *r, const char *name, struct sockaddr_un *ret,
     char path[sizeof(ret->sun_path)], struct hr_err *err)
 {
+	const char *dir = name[0] == '/' ? "" : r->path, *slash = name[0] == '/' ? "" : "/";
 	int n;
 
 	memset(ret, 0, sizeof(*ret));
 	ret->sun_family = AF_UNIX;
-	n = snprintf(ret->sun_path, sizeof(ret->sun_path), "%s/%s" FRESH, r->path, name);
+	n = snprintf(ret->sun_path, sizeof(ret->sun_path), "%s%s%s" FRESH, dir, slash, name);
 	if (n < 0 || (size_t)n >= sizeof(ret->sun_path))
 		return hr_err_set(
-		    err, HR_E_TOOLARGE, "%s/%s: too long for a socket", r->path, name);
+		    err, HR_E_TOOLARGE, "%s%s%s: too long for a socket", dir, slash, name);
 	(void)snprintf(path, sizeof(ret->sun_path), "%.*s", n - (int)strlen(FRESH), ret->sun_path);
 	return 0;
 }

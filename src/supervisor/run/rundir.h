@@ -75,8 +75,9 @@ char *hr_rundir_file(const struct hr_rundir *r, const char *fmt, ...)
 void hr_rundir_remove(const struct hr_rundir *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Returns a listening Unix socket at DIR/name, mode 0600, owned by uid, close-on-exec, or -1 with
- * *err set. It is the handed one, or a new one that replaces an existing file atomically. */
+/* Returns a listening Unix socket at DIR/name, or at an absolute path, mode 0600, owned by uid,
+ * close-on-exec, or -1 with *err set. It is the handed one, or a new one that replaces an existing
+ * file atomically. */
 int hr_rundir_listen(const struct hr_rundir *r, const char *name, uid_t uid, struct hr_err *err);
 /* Returns the handed socket, or -1. */
 int hr_rundir_inherit(const struct hr_rundir *r, const char *name);

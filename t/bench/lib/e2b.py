@@ -10,8 +10,7 @@ from .tools import Failed
 
 PROGRAM = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "e2b")
 BASH, TRUE = "bash -l -c true", "true"
-WAYS = (("spawn", "spawned in the box"), ("sandbox", "by the sandbox's nginx"),
-        ("edge", "by the fleet and the sandbox"))
+WAYS = (("spawn", "spawned in the box"), ("sandbox", "by the sandbox's nginx"), ("edge", "by the service"))
 ENVD = "a real envd, measured idle on a machine of the same kind in another run: bash -l -c true 3.8 ms, true 2.1 ms"
 BYTES, STREAMS, FEW = 100e6, 1000, 20
 
