@@ -5,9 +5,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fd.h"
+#include "base/random.h"
 #include "box/mount.h"
 
 /* the files that a box neither reads nor writes: those of container engines, and some with which
@@ -48,6 +51,32 @@ hide(const char *path, int *nothing, struct hr_err *err)
 	return r == 0 ? 0 : hr_err_sys(err, errno, "hide %s", path);
 }
 
+/* Puts a random boot ID in place of the host's, so that a box which starts again has another one.
+ * A file of the box's /dev holds it, which has no name any more when the box starts. */
+static int
+mask_boot_id(struct hr_err *err)
+{
+	static const char path[] = "/proc/sys/kernel/random/boot_id", made[] = "/dev/boot_id";
+	char id[HR_UUID_TEXT + 1];
+	HR_CLOSE int fd = -1, mount = -1;
+	bool put;
+
+	if (hr_random_uuid(id, err) < 0)
+		return -1;
+	id[HR_UUID_TEXT - 1] = '\n';
+	id[HR_UUID_TEXT] = '\0';
+	fd = open(made, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	if (fd < 0)
+		return hr_err_sys(err, errno, "make %s", made);
+	put = hr_fd_write_full(fd, id, HR_UUID_TEXT, err) == 0;
+	mount = put ? box_mount_copy(AT_FDCWD, made, 0) : -1;
+	if (put && (mount < 0 || box_mount_flags(mount, 0, MOUNT_ATTR_RDONLY) < 0 ||
+		       box_mount_move(mount, path) < 0))
+		put = hr_err_sys(err, errno, "replace %s", path) == 0;
+	(void)unlink(made); /* later than the move, which refuses a file without a name */
+	return put ? 0 : -1;
+}
+
 int
 box_mask(struct hr_err *err)
 {
@@ -66,5 +95,5 @@ box_mask(struct hr_err *err)
 		    box_mount_move(fd, read_only[i]) < 0)
 			return hr_err_sys(err, errno, "protect %s", read_only[i]);
 	}
-	return 0;
+	return mask_boot_id(err);
 }

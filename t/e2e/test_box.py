@@ -151,6 +151,18 @@ def processes(b):
     equal(int(got[2]) <= 4, True, got)
 
 
+def boot_id(b):
+    """Each start has an ID of its own, which nobody changes, and which is not the host's."""
+    path = "/proc/sys/kernel/random/boot_id"
+    with open(path) as f:
+        seen = [f.read().strip()]
+    for _ in range(2):
+        got = b.lines("cd %s; cat boot_id boot_id; chmod 666 boot_id 2>/dev/null; echo x 2>/dev/null >boot_id || "
+                      "echo no; ls /dev | grep boot; true" % os.path.dirname(path))
+        equal((got[0] == got[1], len(got[0]), got[0] in seen, got[2:]), (True, 36, False, ["no"]), got)
+        seen.append(got[0])
+
+
 def network(b):
     """A box has a loopback interface and no other; neither the host's loopback nor its abstract sockets."""
     with socket.socket() as listener, socket.socket(socket.AF_UNIX) as abstract:
@@ -659,9 +671,10 @@ def shared_storage(b):
     ours.close()
 
 
-CASES = [files, kept, first_start, own_files, hosts, sources, added, processes, network, every_address, resolver,
-         container, nested_root, fence, launchers_file, signals, terminal, mounts, planted, foreign_root, limits,
-         errors, checked, status_and_streams, detached, delegated, given_up, killed, killed_untied, shared_storage]
+CASES = [files, kept, first_start, own_files, hosts, sources, added, processes, boot_id, network, every_address,
+         resolver, container, nested_root, fence, launchers_file, signals, terminal, mounts, planted,
+         foreign_root, limits, errors, checked, status_and_streams, detached, delegated, given_up,
+         killed, killed_untied, shared_storage]
 
 
 sys.exit(main(CASES, once=((resolver, True), (delegated, False))))
