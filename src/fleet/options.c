@@ -42,7 +42,7 @@ static const struct row {
     {"e2b-hours", NUMBER, AT(api.most_hours), 1, 1 << 20,
 	"N           longest life that its clients may ask for [24]"},
     {"e2b-file-forks", SWITCH, AT(api.file_forks), 0, 0,
-	"            its clients may fork boxes, as copies of files without processes"},
+	"            its clients may fork and copy boxes, without processes"},
     {"e2b-internet", SWITCH, AT(api.internet), 0, 0,
 	"            its sandboxes reach the Internet unless their creates refuse it"},
     {"registry-prefix", TEXT, AT(api.registry_prefix), 0, 0,

@@ -18,6 +18,7 @@ from lib.hostbox import copier, run  # noqa: E402
 from lib.tap import equal  # noqa: E402
 
 NOWHERE = "0" * 32
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def read(f, o, name):
@@ -51,6 +52,11 @@ def forks(uid):
         equal((info["metadata"], info["templateID"], info["state"], info["endAt"] < f.info(o)[1]["endAt"]),
               ({"a": "1"}, "base", "running", True), info)
         equal(len(f.api("GET", "/v2/sandboxes?" + metadata(a="1"))[1]), 3)
+        # a snapshot that names no mode, as the SDKs for npm send it
+        snapshot = "/sandboxes/%s/snapshots" % one["sandboxID"]
+        equal(f.api("POST", snapshot, {"memory": True})[0], 501)
+        status, answer = f.api("POST", snapshot, {})
+        equal((status, read(f, f.create(templateID=answer.get("snapshotID")), "file")), (201, "second"), answer)
         # the default is one, for 15 seconds
         status, made = f.api("POST", "/sandboxes/%s/fork" % one["sandboxID"])
         equal((status, len(made)), (201, 1), made)
@@ -172,6 +178,7 @@ def pauses(uid):
         shell = {"runtime_id": o["sandboxID"], "session_api_key": o["envdAccessToken"]}
         pid = f.box(shell)["pid"]
         write(f, o, "file", "first")
+        booted = read(f, o, BOOT_ID)
         f.run(shell, "GOAL=gone; sleep 1000 &")
         equal(f.api("POST", path + "/pause", {"memory": 0})[0], 400)
         equal(f.api("POST", path + "/pause", {"memory": False}), (204, None))
@@ -187,6 +194,8 @@ def pauses(uid):
         equal(os.stat(f.socket(shell) + ".envd").st_ino, os.stat(f.box(shell)["edge"] + "/http.sock.envd").st_ino)
         equal((status, again["envdAccessToken"], f.info(o)[1]["state"]), (201, o["envdAccessToken"], "running"))
         equal((read(f, o, "file"), f.edge("GET", "/envs", o, **token)[1]["X"]), ("first", "y"))
+        again = read(f, o, BOOT_ID)
+        equal((len(again), again != booted), (len(booted), True), "it is started again")
         equal(f.run(shell, "echo \"<$GOAL>\"; cat /proc/[0-9]*/comm | grep -c sleep").splitlines(), ["<>", "0"])
         # a request wakes one that asked for that
         p = f.create(timeout=600, autoPause=True, autoResume={"enabled": True})

@@ -22,7 +22,7 @@ struct hr_fleet_api {
 	const char *kind;                       /* back-end of the sandboxes */
 	const struct hr_strv *templates;        /* values of --e2b-template */
 	int64_t most_hours; /* longest time that a client of the E2B API may ask for */
-	bool file_forks;    /* forks of that API may be of files alone */
+	bool file_forks;    /* copies of that API may be of files alone */
 	bool internet;      /* sandboxes of that API have open rules where a client asks for none */
 	const char
 	    *listen; /* address of the service's own nginx; NULL: an existing nginx is used */

@@ -232,10 +232,11 @@ hr_e2b_snapshot(struct hr_fleet_call *c)
 		(void)hr_e2b_say(c->a, 400, "name must be a string, and memory true or false");
 		return;
 	}
-	if (memory == NULL || hr_json_true_at(c->body, "memory")) {
+	/* most versions of the SDKs cannot send it, so the operator answers for them */
+	if (memory == NULL ? !c->api->file_forks : hr_json_true_at(c->body, "memory")) {
 		(void)hr_e2b_say(c->a, 501,
-		    "this service has no snapshots of memory: pass \"memory\": false, in the SDK "
-		    "mode=\"filesystem\"");
+		    "this service has no snapshots of memory: pass \"memory\": false, in Python "
+		    "mode=\"filesystem\", or ask its operator for --e2b-file-forks");
 		return;
 	}
 	if (hr_e2b_find(c, &row) != 0 || name_snapshot(c, &row, name) != 0)
