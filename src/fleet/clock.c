@@ -53,8 +53,7 @@ begin_idle(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_sta
 	struct hr_err err = {0};
 	bool moved = false;
 
-	if (hr_fleet_move(f, row, row->state, to, reason, HR_MOVE_UNUSED, &moved, &err) == 0 &&
-	    (!moved || hr_fleet_add_job(f, job, row->id, &err) == 0))
+	if (hr_fleet_begin(f, row, to, job, reason, HR_MOVE_UNUSED, &moved, &err) == 0)
 		return moved;
 	hr_log(HR_LOG_ERROR, "sandbox %s: %s", row->id, err.msg);
 	return -1;
@@ -115,7 +114,7 @@ end_one(struct hr_fleet *f, int64_t *ret_due_ms)
 			job = hr_e2b_pauses_cold(hr_e2b_of(&row, &request)) ? HR_JOB_PAUSE_FILES
 									    : HR_JOB_PAUSE;
 		r = hr_fleet_begin(f, &row, pauses ? HR_FLEET_PAUSING : HR_FLEET_STOPPING, job,
-			"its time is over", &moved, &err) == 0
+			"its time is over", 0, &moved, &err) == 0
 			? 1
 			: -1;
 	}
@@ -197,7 +196,7 @@ note_end(struct hr_fleet *f, const char *id, const char *reason, struct hr_err *
 	int r = f->store->ops->find(f->store, id, &row, err);
 
 	if (r == 1 && (row.state == HR_FLEET_RUNNING || row.state == HR_FLEET_WARM))
-		r = hr_fleet_begin(f, &row, HR_FLEET_DIED, HR_JOB_STOP, reason, &moved, err);
+		r = hr_fleet_begin(f, &row, HR_FLEET_DIED, HR_JOB_STOP, reason, 0, &moved, err);
 	f->counts.died += moved;
 	return r < 0 ? -1 : 0;
 }

@@ -233,7 +233,7 @@ settle(struct forking *g, enum hr_fleet_result r, const struct hr_err *why)
 	for (i = 0; i < g->n; i++) {
 		if (r != HR_FLEET_OK &&
 		    hr_fleet_begin(g->f, &g->rows[i], HR_FLEET_STOPPING, HR_JOB_STOP,
-			why->msg[0] != '\0' ? why->msg : "not all branches had room", &moved,
+			why->msg[0] != '\0' ? why->msg : "not all branches had room", 0, &moved,
 			&err) != 0)
 			hr_log(HR_LOG_ERROR, "sandbox %s: %s", g->rows[i].id, err.msg);
 		hr_fleet_job_leave(g->f, g->turns[i]);

@@ -50,9 +50,9 @@ hr_fleet_move(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_
 
 int
 hr_fleet_begin(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state to,
-    enum hr_job_kind job, const char *reason, bool *ret_moved, struct hr_err *err)
+    enum hr_job_kind job, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err)
 {
-	if (hr_fleet_move(f, row, row->state, to, reason, 0, ret_moved, err) != 0)
+	if (hr_fleet_move(f, row, row->state, to, reason, how, ret_moved, err) != 0)
 		return -1;
 	return *ret_moved ? hr_fleet_add_job(f, job, row->id, err) : 0;
 }
@@ -87,8 +87,8 @@ wake(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 	/* a pause that ends meanwhile moves the row first */
 	for (i = 0; i < TRIES && found > 0 && is_asleep(row->state); i++) {
 		/* a pending pause is done first: jobs of one sandbox keep their order */
-		if (hr_fleet_begin(f, row, HR_FLEET_RESUMING, HR_JOB_RESUME, NULL, &moved, err) !=
-			0 ||
+		if (hr_fleet_begin(
+			f, row, HR_FLEET_RESUMING, HR_JOB_RESUME, NULL, 0, &moved, err) != 0 ||
 		    (found = hr_fleet_look_again(f, row, err)) < 0)
 			return HR_FLEET_BROKEN;
 	}
@@ -176,7 +176,7 @@ hr_fleet_compose(int64_t key, const char *session, const char *request, int64_t 
 	if (row->request == NULL)
 		return hr_err_nomem(err);
 	if (hr_random_hex(row->id, HR_FLEET_ID - 1, err) < 0 ||
-	    hr_random_hex(row->session_key, sizeof(row->session_key) - 1, err) < 0)
+	    hr_fleet_session_key(row->session_key, err) < 0)
 		return -1;
 	/* lists are ordered by `created` and the id, which starts with the milliseconds */
 	(void)snprintf(digits, sizeof(digits), "%03x", (unsigned)(now.tv_nsec / 1000000) % 1000);
@@ -265,15 +265,20 @@ static const struct {
 	unsigned from, already; /* bits of states */
 	enum hr_fleet_state to;
 	enum hr_job_kind job;
+	unsigned how; /* HR_MOVE_* */
 } changes[] = {
 #define BIT(s) (1u << HR_FLEET_##s)
     [HR_FLEET_STOP] = {BIT(STARTING) | BIT(RUNNING) | BIT(PAUSING) | BIT(PAUSED) | BIT(RESUMING),
-	BIT(STOPPING) | BIT(STOPPED) | BIT(DIED), HR_FLEET_STOPPING, HR_JOB_STOP},
-    [HR_FLEET_PAUSE] = {BIT(RUNNING), BIT(PAUSING) | BIT(PAUSED), HR_FLEET_PAUSING, HR_JOB_PAUSE},
+	BIT(STOPPING) | BIT(STOPPED) | BIT(DIED), HR_FLEET_STOPPING, HR_JOB_STOP, 0},
+    [HR_FLEET_PAUSE] = {BIT(RUNNING), BIT(PAUSING) | BIT(PAUSED), HR_FLEET_PAUSING, HR_JOB_PAUSE,
+	0},
     [HR_FLEET_PAUSE_FILES] = {BIT(RUNNING), BIT(PAUSING) | BIT(PAUSED), HR_FLEET_PAUSING,
-	HR_JOB_PAUSE_FILES},
+	HR_JOB_PAUSE_FILES, 0},
     [HR_FLEET_RESUME] = {BIT(PAUSING) | BIT(PAUSED), BIT(STARTING) | BIT(RUNNING) | BIT(RESUMING),
-	HR_FLEET_RESUMING, HR_JOB_RESUME},
+	HR_FLEET_RESUMING, HR_JOB_RESUME, 0},
+    [HR_FLEET_RESUME_NEW_KEY] = {BIT(PAUSING) | BIT(PAUSED),
+	BIT(STARTING) | BIT(RUNNING) | BIT(RESUMING), HR_FLEET_RESUMING, HR_JOB_RESUME,
+	HR_MOVE_NEW_KEY},
 #undef BIT
 };
 
@@ -298,8 +303,8 @@ change_it(struct hr_fleet *f, struct hr_fleet_row *row, enum hr_fleet_change wha
 			return HR_FLEET_CONFLICT;
 		if (what == HR_FLEET_PAUSE && f->engine->stays)
 			return HR_FLEET_UNABLE;
-		if (hr_fleet_begin(
-			f, row, changes[what].to, changes[what].job, reason, &moved, err) != 0 ||
+		if (hr_fleet_begin(f, row, changes[what].to, changes[what].job, reason,
+			changes[what].how, &moved, err) != 0 ||
 		    (found = hr_fleet_look_again(f, row, err)) < 0)
 			return HR_FLEET_BROKEN;
 	}

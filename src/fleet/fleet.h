@@ -154,7 +154,13 @@ enum hr_fleet_result hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_ke
 enum hr_fleet_result hr_fleet_lease(struct hr_fleet *f, int64_t key, const char *id,
     const struct hr_fleet_term *term, struct hr_fleet_row *row, struct hr_err *err);
 
-enum hr_fleet_change { HR_FLEET_STOP, HR_FLEET_PAUSE, HR_FLEET_PAUSE_FILES, HR_FLEET_RESUME };
+enum hr_fleet_change {
+	HR_FLEET_STOP,
+	HR_FLEET_PAUSE,
+	HR_FLEET_PAUSE_FILES,
+	HR_FLEET_RESUME,
+	HR_FLEET_RESUME_NEW_KEY, /* resumes with a new session key; one that runs keeps its key */
+};
 /* Stops, pauses or resumes the sandbox `id` of `key` (0: of any key). Succeeds if the sandbox is
  * already in the state that `what` requests. */
 enum hr_fleet_result hr_fleet_change(struct hr_fleet *f, int64_t key, const char *id,

@@ -27,9 +27,10 @@ void hr_fleet_job_leave(struct hr_fleet *f, struct hr_fleet_job *j);
  * *ret_moved is false if the row was in another state by then. `how` is as in store/store.h. */
 int hr_fleet_move(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state from,
     enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err);
-/* Moves from row->state and adds the job that follows. *ret_moved is as in hr_fleet_move(). */
+/* Moves from row->state and adds the job that follows. how and *ret_moved are as in
+ * hr_fleet_move(). */
 int hr_fleet_begin(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet_state to,
-    enum hr_job_kind job, const char *reason, bool *ret_moved, struct hr_err *err);
+    enum hr_job_kind job, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err);
 /* Returns true if the sandbox has died and the engine still has the files of its workspace. */
 bool hr_fleet_keeps_files(const struct hr_fleet *f, const struct hr_fleet_row *row);
 /* Fills *row with a new id for store->ops->reserve(); key 0: for the pool. */

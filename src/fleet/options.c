@@ -68,6 +68,8 @@ static const struct row {
 	"SECONDS     list ended sandboxes for this time; 0: for ever [2592000]"},
     {"wake-without-key", SWITCH, AT(api.wakes), 0, 0,
 	"            requests without a sandbox's key wake it, too"},
+    {"resume-new-key", SWITCH, AT(api.new_keys), 0, 0,
+	"            /resume gives the sandbox a new session key"},
     {"no-nginx", SWITCH, AT(no_nginx), 0, 0, "            use an nginx of yours"},
     {"socket-group", TEXT, AT(group), 0, 0, "GROUP       may connect to the socket"},
     {"log-level", TEXT, AT(level), 0, 0, "LEVEL       error, warning, notice, info, debug"},

@@ -227,7 +227,7 @@ end_one(struct hr_fleet *f, const char *id, const char *why, struct hr_err *err)
 	int r = f->store->ops->find(f->store, id, &row, err);
 
 	if (r == 1 && row.state == HR_FLEET_WARM)
-		r = hr_fleet_begin(f, &row, HR_FLEET_STOPPING, HR_JOB_STOP, why, &moved, err);
+		r = hr_fleet_begin(f, &row, HR_FLEET_STOPPING, HR_JOB_STOP, why, 0, &moved, err);
 	return r < 0 ? -1 : 0;
 }
 

@@ -87,12 +87,12 @@ compare_states(struct hr_fleet *f, const struct hr_fleet_row *row, const char *s
 
 	if (row->state == HR_FLEET_WARM && !hr_fleet_pool_wants(f, row->shape))
 		return hr_fleet_begin(
-		    f, row, HR_FLEET_STOPPING, HR_JOB_STOP, "no pool needs it", &moved, err);
+		    f, row, HR_FLEET_STOPPING, HR_JOB_STOP, "no pool needs it", 0, &moved, err);
 	/* an engine reports a container that was stopped for a pause as "exited" */
 	if (strcmp(state, want) == 0 ||
 	    (row->state == HR_FLEET_PAUSED && strcmp(state, "exited") == 0))
 		return 0;
-	return hr_fleet_begin(f, row, HR_FLEET_DIED, HR_JOB_STOP, reason, &moved, err);
+	return hr_fleet_begin(f, row, HR_FLEET_DIED, HR_JOB_STOP, reason, 0, &moved, err);
 }
 
 /* Examines a sandbox recorded as running or paused, which may have ended while no service ran. */

@@ -3,6 +3,7 @@
 nothing is left of one. As root each case is done twice, by root and by another account."""
 
 import contextlib
+import http.client
 import http.server
 import json
 import os
@@ -393,6 +394,85 @@ def pause_and_resume(uid):
         f.pause(o)  # and so it is stopped
 
 
+def new_keys(uid):
+    """A resume by its client gives the sandbox another session key, also if its answer is lost. Nothing else does."""
+    from lib.e2bfleet import E2b  # which imports this file
+    from test_v1_sockets import Socket
+
+    def known(f):
+        o = f.call("GET", "/sessions/s")[1]
+        f.secrets.append(o["session_api_key"])
+        return o
+
+    def resume(f, o):
+        status, answer = f.call("POST", "/resume", {"runtime_id": o["runtime_id"]})
+        equal(status, 200, answer)
+        equal(answer["session_api_key"], known(f)["session_api_key"])
+        return answer
+
+    def opens(f, o):
+        """Returns whether the key opens HTTP, a WebSocket, the first message of one, and the API of E2B."""
+        key, at = o["session_api_key"], "/" + o["runtime_id"]
+        found = [f.call("GET", at + "/api/bash/bash_events/search", key="", X_Session_API_Key=key)[0],
+                 f.edge("GET", "/envs", {"sandboxID": o["runtime_id"]}, X_Access_Token=key)[0]]
+        for target, first in (("?session_api_key=" + key, []), ("", [{"type": "auth", "session_api_key": key}])):
+            with Socket(f.port, at + "/sockets/bash-events" + target) as w:
+                found.append(False)
+                with contextlib.suppress(OSError):  # it may have been closed already
+                    for message in first + ["no JSON"]:
+                        w.say(json.dumps(message))
+                    found[-1] = w.hear() is not None
+        return found
+
+    def ask(f, o):
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            f.call("POST", "/resume", {"runtime_id": o["runtime_id"]})
+
+    command = "/usr/local/bin/openhands-agent-server --port 60000"
+    with E2b(uid, "--resume-new-key") as f:
+        first = f.up("s", command=command)
+        if not paused_here(f, first):
+            return
+        good = opens(f, first)
+        equal(good, [200, 200, True, True])
+        # those who could not learn another key
+        for wake in (lambda: f.run(first, "true"), lambda: f.up("s"), lambda: f.call(
+                "POST", "/handrail/v1/sandboxes/resume", {"runtime_id": first["runtime_id"]})):
+            f.pause(first)
+            wake()
+            f.until_state(first, "running")
+            equal(known(f)["session_api_key"], first["session_api_key"])
+        equal(resume(f, first)["session_api_key"], first["session_api_key"], "of one that runs")
+        f.pause(first)
+        second = resume(f, first)
+        equal(second["session_api_key"] != first["session_api_key"], True)
+        equal(opens(f, first)[0] in (401, 503), True, "at once")
+        f.until_state(second, "running")
+        equal(opens(f, first), [401, 401, False, False])
+        equal(opens(f, second), good)
+        o = f.create(timeout=600)
+        path = "/sandboxes/" + o["sandboxID"]
+        for call in ("/v2%s/connect" % path, path + "/resume"):
+            equal(f.api("POST", path + "/pause")[0], 204)
+            status, again = f.api("POST", call, {"timeout": 600})
+            equal((status, again["envdAccessToken"]), (201, o["envdAccessToken"]), "of the E2B API")
+        equal(f.api("DELETE", path)[0], 204)
+        # kills of the service between the row and the answer, and before and after
+        for when in (0, 0.002, 0.005, 0.01):
+            f.pause(second)
+            asked = threading.Thread(target=ask, args=(f, second))
+            asked.start()
+            asked.join(when)
+            f.kill()
+            f.start()
+            now = known(f)
+            again = resume(f, now)
+            equal(opens(f, again), good)
+            asked.join()
+            equal(known(f)["session_api_key"], again["session_api_key"], "the present key stays the same")
+            second = again
+
+
 def pool(uid):
     with BoxFleet(uid) as f:
         f.ok("fleet", "pools", "set", "p", "1")
@@ -626,8 +706,8 @@ def refused(uid):
             equal((p.returncode, "--no-nginx: only the service's own nginx reaches" in said), (1, True), said)
 
 
-CASES = [life, rules, changed_rules, limits_of_keys, console, pause_and_resume, pool, limits, killed, other_directory,
-         closed, replaced, programs, named_ports, visited, account, refused]
+CASES = [life, rules, changed_rules, limits_of_keys, console, pause_and_resume, new_keys, pool, limits, killed,
+         other_directory, closed, replaced, programs, named_ports, visited, account, refused]
 
 if __name__ == "__main__":
     sys.exit(run(CASES, made=contextlib.nullcontext))

@@ -100,6 +100,23 @@ def life():
         f.until(lambda: f.two.state("s"), lambda s: s == "stopped")
 
 
+def new_keys():
+    """A resume gives the sandbox another session key, which both replicas know then."""
+    with Fleet("--resume-new-key") as f:
+        made = f.one.begin("s")[1]
+        id, key = made["runtime_id"], made["session_api_key"]
+        f.two.ok("POST", "/pause", {"runtime_id": id})
+        f.until(lambda: f.one.state("s"), lambda s: s == "paused")
+        equal(f.two.begin("s")[1]["session_api_key"], key, "not by a start")
+        f.two.ok("POST", "/pause", {"runtime_id": id})
+        f.until(lambda: f.one.state("s"), lambda s: s == "paused")
+        new = f.one.ok("POST", "/resume", {"runtime_id": id})["session_api_key"]
+        equal(new != key, True)
+        for replica in (f.one, f.two):
+            f.until(lambda: replica.ok("GET", "/sessions/s")["session_api_key"], lambda k: k == new)
+        f.until(lambda: f.one.state("s"), lambda s: s == "running")
+
+
 def agent_sandbox():
     """Where the cluster serves Sandboxes they are what both replicas make, scale and end, and a pod that their
     controller makes anew is no sandbox of ours, also where nobody looked when it did."""
@@ -780,7 +797,8 @@ def foreign_objects():
         f.until(f.sandboxes, lambda left: left == [])
 
 
-TESTS = [life, agent_sandbox, events, one_session_once, quota, dies, killed_replica, warm, api_trouble, slow_start,
+TESTS = [life, new_keys, agent_sandbox, events, one_session_once, quota, dies, killed_replica, warm, api_trouble,
+         slow_start,
          paused_and_resumed, used_before_its_pause, another_of_its_id, stopped_unseen, lost_answers, foreign_objects,
          ended_unseen, quota_of_a_dead_one, dead_ones_are_bounded,
          started_again_while_cleared, deleted_late, sandbox_made_meanwhile, gone_and_made_again,

@@ -290,6 +290,28 @@ def sandbox_that_fails():
             equal(h.asked().count("POST /resume"), 3, "once")
 
 
+def new_keys():
+    """A service may give the sandbox another session key at a resume, which this and later processes use."""
+    look, run = "GET /runtime/rid-1", "POST /rid-1/execute_action"
+    with Service(SANDBOX_KEEP_RUNTIME_ALIVE="true") as h:
+        def used():
+            h.ok("run", "true")
+            return h.last(run)[0]["X-Session-API-Key"]
+
+        h.ok("up", "-q")
+        h.ok("pause")
+        h.say[look] = [(200, h.runtime(session_api_key="session-key-2"))]
+        h.ok("resume", "-q")
+        equal(used(), "session-key-2")
+        ok = {"observation": "run", "content": "", "extras": {"metadata": {"exit_code": 0}}}
+        h.say.update({look: [(200, h.runtime(session_api_key="session-key-3"))], run: [(503, {}), (200, ok)]})
+        equal(used(), "session-key-3", "of the request that was sent again")
+        equal(used(), "session-key-3", "of the next process")
+        h.ok("pause")
+        h.say[look] = [(200, h.runtime(session_api_key="a\r\nX: y"))]
+        h.fails(1, "not valid in a header", "resume")
+
+
 def addresses():
     with Service() as h:
         h.ok("up", "-q", "-p", "vscode")
@@ -413,7 +435,7 @@ def main():
     tap = Tap()
     for test in (life, records_hold_no_service_key, record_that_leads_nowhere, one_that_is_there, not_resumed, patience,
                  lost_starts, refusals, only_what_was_made_is_ended, options_of_a_new_one, records_are_not_replaced,
-                 sandbox_that_fails, addresses, image, doctor):
+                 sandbox_that_fails, new_keys, addresses, image, doctor):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

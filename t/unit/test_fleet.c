@@ -1978,6 +1978,7 @@ static int ended_first; /* so many changes come too late: the sandbox has been s
 static int lost;        /* so many look-ups find nothing */
 static int broken;      /* so many calls fail, the reservation after its effect */
 static int unread;      /* so many looks for idle ones fail */
+static int rekeyed;     /* before that look-up a resume gives the sandbox another session key */
 
 static int
 others_move(struct hr_store *s, const struct hr_fleet_row *row, enum hr_fleet_state from,
@@ -2000,6 +2001,17 @@ others_move(struct hr_store *s, const struct hr_fleet_row *row, enum hr_fleet_st
 static int
 others_find(struct hr_store *s, const char *id, struct hr_fleet_row *ret, struct hr_err *err)
 {
+	if (rekeyed > 0 && --rekeyed == 0) {
+		struct hr_fleet_row row = {.request = NULL};
+		bool moved = false;
+
+		ck_assert_int_eq(near->find(s, id, &row, err), 1);
+		ck_assert_int_eq(hr_fleet_begin(&fleet, &row, HR_FLEET_RESUMING, HR_JOB_RESUME,
+				     NULL, HR_MOVE_NEW_KEY, &moved, err),
+		    0);
+		ck_assert(moved);
+		hr_fleet_row_done(&row);
+	}
 	if (lost == 0)
 		return near->find(s, id, ret, err);
 	return --lost > 0 ? near->find(s, id, ret, err) : 0;
@@ -2082,6 +2094,55 @@ START_TEST(one_that_was_ended_meanwhile_is_not_resumed)
 	ck_assert_int_eq(hr_fleet_route(&fleet, id, true, &row, &err), HR_FLEET_CONFLICT);
 	ck_assert_int_eq(row.state, HR_FLEET_STOPPED);
 	hr_fleet_row_done(&row);
+}
+END_TEST
+
+/* The key was right before the request waited for the resume. */
+START_TEST(a_key_that_was_replaced_meanwhile_is_refused)
+{
+	struct hr_fleet_api api = {.fleet = &fleet, .registry_prefix = ""};
+	struct hr_fleet_answer a;
+	struct hr_fleet_row row;
+	struct hr_err err = {0};
+	char id[HR_FLEET_ID], uri[128], was[HR_FLEET_SESSION_KEY];
+	struct hr_fleet_request q = {.method = "GET",
+	    ABSENT_E2B,
+	    .uri = uri,
+	    .host = "h",
+	    .sandbox_id = "",
+	    .sandbox_port = "",
+	    .session_key = was,
+	    .scheme = "http",
+	    .route = HR_FLEET_ROUTE_ASK};
+	int times;
+
+	begin(&few);
+	up("s", id);
+	(void)snprintf(uri, sizeof(uri), "/%s/alive", id);
+	share_store(&shared_ops);
+	for (times = 0; times < 4; times++) {
+		if (times == 2) {
+			q.e2b_id = id;
+			q.e2b_port = "49983";
+			q.uri = "/envs";
+			q.access_token = was;
+			q.session_key = "";
+		}
+		change(id, HR_FLEET_PAUSE, HR_FLEET_OK);
+		until(id, HR_FLEET_PAUSED);
+		(void)hr_fleet_look(&fleet, id, &row, &err);
+		memcpy(was, row.session_key, sizeof(was));
+		hr_fleet_row_done(&row);
+		rekeyed = times % 2 == 0 ? 0 : 2; /* the first look is that of the check */
+		hr_fleet_handle(&api, &q, &a);
+		ck_assert_int_eq(rekeyed, 0);
+		ck_assert_int_eq(a.status, times == 3 ? 401 : 200);
+		ck_assert_str_eq(a.server_key, times % 2 == 0 ? "inner" : "");
+		hr_fleet_answer_done(&a);
+		(void)hr_fleet_look(&fleet, id, &row, &err);
+		ck_assert_int_eq(strcmp(row.session_key, was) == 0, times % 2 == 0);
+		hr_fleet_row_done(&row);
+	}
 }
 END_TEST
 
@@ -2735,6 +2796,7 @@ main(void)
 	tcase_add_loop_test(tc, a_start_under_way_passes_nothing, 0, 3);
 	tcase_add_test(tc, a_request_during_an_idle_pause_wakes);
 	tcase_add_test(tc, one_that_was_ended_meanwhile_is_not_resumed);
+	tcase_add_test(tc, a_key_that_was_replaced_meanwhile_is_refused);
 	tcase_add_test(tc, one_that_was_removed_meanwhile_is_not_found);
 	tcase_add_test(tc, an_end_that_is_told_once_is_not_lost);
 	tcase_add_test(tc, an_idle_one_is_found_after_an_error);

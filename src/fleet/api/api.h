@@ -14,6 +14,7 @@ struct hr_fleet_api {
 	const char *public_url; /* base of "/ID" URLs; NULL: the address of the request */
 	const char *domain;     /* suffix of names like PORT-ID.DOMAIN; NULL: none */
 	bool wakes;             /* true: requests without a key of the sandbox resume it, too */
+	bool new_keys;          /* true: /resume gives a new session key */
 	bool by_name;           /* true: answers give "ID.DOMAIN" instead of ".../ID" */
 	const char *registry_prefix;            /* "": none */
 	struct hr_fleet_builds *builds;         /* NULL: images are not built here */

@@ -185,7 +185,7 @@ hr_fleet_call_pause(struct hr_fleet_call *c)
 void
 hr_fleet_call_resume(struct hr_fleet_call *c)
 {
-	change(c, HR_FLEET_RESUME);
+	change(c, c->api->new_keys ? HR_FLEET_RESUME_NEW_KEY : HR_FLEET_RESUME);
 }
 
 bool

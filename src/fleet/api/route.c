@@ -140,15 +140,14 @@ same_key(const char *a, const char *b)
 	return n > 0 && n == strlen(b) && CRYPTO_memcmp(a, b, n) == 0;
 }
 
-/* Accepts a client's key of the sandbox, or, for a sign-in to its page, the console's ticket. */
+/* Accepts the console's ticket, for a sign-in to the page of the sandbox `id`. */
 static bool
-is_let_in(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const struct target *t,
-    const struct hr_fleet_row *row)
+has_ticket(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const struct target *t,
+    const char *id)
 {
-	return same_key(q->session_key, row->session_key) ||
-	       (api->console != NULL && t->port[0] == '\0' && t->rest == q->uri &&
-		   strcmp(q->method, "POST") == 0 && strcmp(q->uri, "/handrail/v1/signin") == 0 &&
-		   hr_fleet_console_opens(api, q->session_key, row->id));
+	return api->console != NULL && t->port[0] == '\0' && t->rest == q->uri &&
+	       strcmp(q->method, "POST") == 0 && strcmp(q->uri, "/handrail/v1/signin") == 0 &&
+	       hr_fleet_console_opens(api, q->session_key, id);
 }
 
 enum hr_fleet_result
@@ -181,13 +180,18 @@ find(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const str
     struct hr_fleet_row *row, bool *ret_in, struct hr_err *err)
 {
 	enum hr_fleet_result r = hr_fleet_look(api->fleet, t->id, row, err);
+	bool with_key;
 
 	if (r == HR_FLEET_BROKEN || r == HR_FLEET_NOT_FOUND)
 		return r;
-	*ret_in = is_let_in(api, q, t, row);
+	with_key = same_key(q->session_key, row->session_key);
+	*ret_in = with_key || has_ticket(api, q, t, row->id);
 	if (q->route == HR_FLEET_ROUTE_ASK && (*ret_in || api->wakes)) {
 		hr_fleet_row_done(row);
 		r = hr_fleet_route(api->fleet, t->id, true, row, err);
+		/* a resume may have replaced the key meanwhile */
+		if (with_key)
+			*ret_in = same_key(q->session_key, row->session_key);
 	} else {
 		__atomic_add_fetch(&api->fleet->counts.routes, 1, __ATOMIC_RELAXED);
 	}

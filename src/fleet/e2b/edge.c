@@ -436,7 +436,7 @@ route(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const st
 		say_state(a, r, row, &err);
 	else if (q->route == HR_FLEET_ROUTE_REFUSED) /* the port may be used by now */
 		say_state(a, HR_FLEET_LATE, row, &err);
-	else
+	else if (check(q, t, row, e2b, a) == 0) /* a resume may have replaced the token meanwhile */
 		put_at(a, q, t, row);
 }
 

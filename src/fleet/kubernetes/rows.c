@@ -241,6 +241,7 @@ struct moving {
 	enum hr_fleet_state from, to;
 	const char *reason;
 	unsigned how;
+	char key[HR_FLEET_SESSION_KEY]; /* the new session key; "": it stays the same */
 };
 
 /* Compares two rows of one id. A dead sandbox that is started again keeps its id, as a warm one
@@ -264,6 +265,8 @@ move_it(void *arg, struct hr_fleet_row *now, int64_t used)
 	now->state = m->to;
 	now->active = (int64_t)time(NULL);
 	now->resumed += m->to == HR_FLEET_RESUMING;
+	if (m->key[0] != '\0')
+		memcpy(now->session_key, m->key, sizeof(now->session_key));
 	(void)snprintf(now->reason, sizeof(now->reason), "%s", m->reason);
 	if ((m->how & HR_MOVE_PLACED) != 0)
 		hr_fleet_row_place(now, m->row);
@@ -282,11 +285,13 @@ hr_kube_store_move(struct hr_store *base, const struct hr_fleet_row *row, enum h
     enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err)
 {
 	HR_CLEAN(hr_kube_far_end) struct hr_kube_store *s = hr_kube_far_begin(base);
-	struct moving m = {row, from, to, reason != NULL ? reason : "", how};
+	struct moving m = {row, from, to, reason != NULL ? reason : "", how, ""};
 	/* the process that works on it does the follow-up afterwards */
 	const char *owner = is_worked_on(from) ? NULL : s->me;
 	int r;
 
+	if ((how & HR_MOVE_NEW_KEY) != 0 && hr_fleet_session_key(m.key, err) < 0)
+		return -1;
 	hr_cache_hold(s->cache, row->id, (how & HR_MOVE_UNUSED) != 0);
 	r = change(s, row->id, owner, move_it, &m, ret_moved, err);
 	hr_cache_hold(s->cache, row->id, false);

@@ -277,19 +277,24 @@ static int
 move(struct hr_sqlite *s, const struct hr_fleet_row *row, enum hr_fleet_state from,
     enum hr_fleet_state to, const char *reason, unsigned how, bool *ret_moved, struct hr_err *err)
 {
+	char key[HR_FLEET_SESSION_KEY] = "";
+
+	if ((how & HR_MOVE_NEW_KEY) != 0 && hr_fleet_session_key(key, err) < 0)
+		return -1;
 	/* idle time restarts after a pause, and a sandbox's life when it runs; one whose pause has
 	 * failed gets a respite */
 	if (hr_sqlite_run(s, err,
 		"UPDATE sandboxes SET state = ?2, reason = ?3, active = ?5, resumed = resumed + "
 		"(?2 = 4), ends = CASE WHEN life = 0 THEN 0 WHEN ?2 = 3 THEN min(ends, ?11)"
 		" WHEN ?2 <> 1 THEN ends WHEN ?4 = 2 THEN max(ends, ?11 + " RESPITE_MS
-		") ELSE ?11 + life END WHERE id = ?1 AND state = ?4 AND key = ?6 AND session_key = "
-		"?7"
+		") ELSE ?11 + life END,"
+		" session_key = CASE ?12 WHEN '' THEN session_key ELSE ?12 END"
+		" WHERE id = ?1 AND state = ?4 AND key = ?6 AND session_key = ?7"
 		" AND resumed = ?10"
 		" AND (?8 = 0 OR active <= ?9)",
-		"sisiiisiiii", row->id, (int64_t)to, reason, (int64_t)from, hr_wall_ms() / 1000,
+		"sisiiisiiiis", row->id, (int64_t)to, reason, (int64_t)from, hr_wall_ms() / 1000,
 		row->key, row->session_key, (int64_t)(how & HR_MOVE_UNUSED), row->active,
-		row->resumed, hr_wall_ms()) != 0)
+		row->resumed, hr_wall_ms(), key) != 0)
 		return -1;
 	*ret_moved = sqlite3_changes(s->db) > 0;
 	if (!*ret_moved)

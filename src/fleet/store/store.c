@@ -76,6 +76,12 @@ hr_fleet_key_good(const struct hr_fleet_key *k, const unsigned char kept[HR_FLEE
 	return CRYPTO_memcmp(kept, sum, HR_FLEET_KEY_SUM) == 0 && hr_fleet_key_valid(k);
 }
 
+int
+hr_fleet_session_key(char ret[HR_FLEET_SESSION_KEY], struct hr_err *err)
+{
+	return hr_random_hex(ret, HR_FLEET_SESSION_KEY - 1, err);
+}
+
 void
 hr_fleet_log_move(const char *id, enum hr_fleet_state to, const char *reason)
 {

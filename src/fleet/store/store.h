@@ -65,6 +65,7 @@ hr_fleet_holds_room(enum hr_fleet_state s)
 #define HR_FLEET_ID 33
 #define HR_FLEET_SESSION 201
 #define HR_FLEET_SHAPE 65
+#define HR_FLEET_SESSION_KEY 65
 
 /* One incarnation of a session: a restart has another id. */
 struct hr_fleet_row {
@@ -80,7 +81,7 @@ struct hr_fleet_row {
 	int64_t factor;
 	char at[128];         /* "127.0.0.1:31000" or "unix:/...", "": no address yet */
 	char server_key[129]; /* key of the server; never given to clients */
-	char session_key[65]; /* key that clients get instead */
+	char session_key[HR_FLEET_SESSION_KEY]; /* key that clients get instead */
 	int vscode_port, app_ports[2];
 	int64_t created, active; /* seconds since 1970; active: also set by each move */
 	int64_t resumed;         /* number of moves to HR_FLEET_RESUMING */
@@ -119,6 +120,7 @@ typedef void hr_fleet_event_fn(
 #define HR_MOVE_PLACED 1u /* flag: also stores at, server_key and ports of *row */
 /* flag: moves only if the sandbox was not used since *row was read */
 #define HR_MOVE_UNUSED 2u
+#define HR_MOVE_NEW_KEY 4u /* flag: also gives the sandbox a new session key */
 
 /* Decides, with the caller's lock held, whether a call may still take effect: returns HR_FLEET_OK,
  * or the result that the call then returns. */
@@ -260,6 +262,8 @@ bool hr_fleet_key_valid(const struct hr_fleet_key *k);
  * time. */
 bool hr_fleet_key_good(const struct hr_fleet_key *k, const unsigned char kept[HR_FLEET_KEY_SUM],
     const unsigned char sum[HR_FLEET_KEY_SUM]);
+/* Generates a session key. */
+int hr_fleet_session_key(char ret[HR_FLEET_SESSION_KEY], struct hr_err *err);
 /* Logs a move; for implementations. */
 void hr_fleet_log_move(const char *id, enum hr_fleet_state to, const char *reason);
 

@@ -245,6 +245,9 @@ request_failed(void *arg, unsigned attempt, struct hr_err *err)
 	if (!again)
 		return false;
 	ask_endpoint(s);
+	/* The next process reads the record. A full disk is no reason to give up the request. */
+	if (s->state_dir != NULL)
+		(void)hr_record_renew(s, NULL);
 	return hr_client_point(&s->client, &s->endpoint, err) == 0;
 }
 

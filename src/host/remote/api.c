@@ -72,29 +72,37 @@ vscode_address(struct hr_remote *remote)
 	    remote->url, (int)(path - host), host);
 }
 
+/* Takes over the session key in an answer, NULL if it has none. */
+static int
+take_key(struct hr_remote *remote, struct json_object *o, struct hr_err *err)
+{
+	const char *key = hr_json_text_at(o, "session_api_key"), *p;
+
+	for (p = key; p != NULL && *p != '\0'; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			return foreign(err, "its session_api_key is not valid in a header");
+	return hr_text_set(&remote->key, key, err);
+}
+
 /* Takes over the sandbox in an answer. */
 static int
 take_over(struct hr_remote *remote, struct json_object *o, struct hr_err *err)
 {
 	const char *id = hr_json_text_at(o, "runtime_id"), *url = hr_json_text_at(o, "url");
-	const char *key = hr_json_text_at(o, "session_api_key");
 	struct json_object *hosts = hr_json_at(o, "work_hosts");
 	HR_BUF(b, 1u << 16);
 	int bad = 0;
-	const char *p;
 
 	if (id == NULL || *id == '\0')
 		return foreign(err, "it names no runtime_id");
 	if (url == NULL || !is_address(remote, url))
 		return foreign(err, "its url is not an address, or has no TLS");
-	for (p = key; p != NULL && *p != '\0'; p++)
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			return foreign(err, "its session_api_key is not valid in a header");
+	if (take_key(remote, o, err) != 0)
+		return -1;
 	if (hr_json_type(hosts) == HR_PY_DICT)
 		bad |= hr_json_put(&b, hosts);
 	bad |= hr_text_set(&remote->id, id, NULL);
 	bad |= hr_text_set(&remote->url, url, NULL);
-	bad |= hr_text_set(&remote->key, key, NULL);
 	free(remote->hosts);
 	remote->hosts = b.len > 0 ? hr_buf_take(&b) : NULL;
 	return bad != 0 || vscode_address(remote) < 0 ? hr_err_nomem(err) : 0;
@@ -371,6 +379,9 @@ look(struct hr_remote *remote, struct hr_err *err)
 	status = hr_json_text_at(o, "pod_status");
 	if (status == NULL || strcmp(hr_json_text_or(o, "runtime_id", ""), remote->id) != 0)
 		return foreign(err, "it describes another runtime, or lacks pod_status");
+	/* A resume may have replaced the key. Its own answer may be lost, and this one is not. */
+	if (hr_json_text_at(o, "session_api_key") != NULL && take_key(remote, o, err) != 0)
+		return -1;
 	return look_at_pod(remote, status, err);
 }
 
