@@ -6,8 +6,10 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import socket
 import struct
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -18,6 +20,7 @@ import test_agent_server  # noqa: E402
 from test_v1 import KEY, V1  # noqa: E402
 from test_v1_replay import Rooted  # noqa: E402
 
+WATCHES = "/proc/sys/user/max_inotify_watches"
 LAST = "no JSON"  # a message whose answer shows that none came before
 
 
@@ -200,6 +203,51 @@ def keyless():
                 one.close()
 
 
+class Bounded(V1):
+    """A server in a user namespace, whose inotify watches a test can limit."""
+
+    def __init__(self):
+        done = subprocess.run(["unshare", "-Ur", "cat", WATCHES], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Skip("no user namespaces for this account: " + done.stderr.strip())
+        self.most = done.stdout.strip()
+        Server.__init__(self, env={"SESSION_API_KEY": KEY, "RUNTIME_USERNAME": "root", "USER": "root"},
+                        prefix=("unshare", "-Ur"), args=["--listen", "127.0.0.1"], settings={"openhands_v1": True})
+
+    def limit(self, n):
+        subprocess.run(["nsenter", "-t", str(pid_of(self)), "-U", "--preserve-credentials", "sh", "-c",
+                        "echo %s >%s" % (n, WATCHES)], check=True)
+
+
+def unwatched():
+    """A client whose events cannot be followed is closed, and the log says why, once. So is one whose directory of
+    commands is removed; the next one makes it again."""
+    with Bounded() as s:
+        s.execute("echo 1")
+        with keyed(s) as w, keyed(s) as other:
+            w.say(LAST).hear()
+            other.say(LAST).hear()
+            s.limit(0)
+            s.begin("sleep 100")
+            for one in (w, other):
+                while one.hear() is not None:
+                    pass
+                equal(one.closed, [1011, "Events cannot be followed"])
+        for _ in range(2):
+            with keyed(s) as w:
+                equal((w.hear(), w.closed), (None, [1011, "Events cannot be followed"]))
+        equal(s.log().count("cannot be watched (see fs.inotify.max_user_watches)"), 1)
+        s.limit(s.most)
+        with keyed(s) as w:
+            s.execute("echo 2")
+            equal([w.hear()["kind"], w.hear()["stdout"]], ["BashCommand", "2\n"])
+            shutil.rmtree(os.path.join(s.run_dir, "v1"))
+            equal((w.hear(), w.closed), (None, [1011, "Events cannot be followed"]))
+        with keyed(s) as w:
+            s.execute("echo 3")
+            equal([w.hear()["kind"], w.hear()["stdout"]], ["BashCommand", "3\n"])
+
+
 def account():
     """Commands have the shell's account, with root's server, too."""
     need_root()
@@ -266,5 +314,5 @@ def beside_an_agent_server():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([recorded, outputs, printed_later, many, keyless, account, killed, without_keys, fleet_key,
-                        beside_an_agent_server]))
+    sys.exit(run_tests([recorded, outputs, printed_later, many, keyless, unwatched, account, killed, without_keys,
+                        fleet_key, beside_an_agent_server]))

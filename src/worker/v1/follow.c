@@ -33,6 +33,7 @@ struct hr_v1_follow {
 	hr_v1_event_fn *fn;
 	void *arg;
 	LIST_HEAD(, followed) list;
+	struct hr_err why; /* the reason why events are missing; HR_OK: none */
 };
 
 static void
@@ -89,12 +90,27 @@ look(struct hr_v1_follow *f, struct followed *o)
 		unwatch(f, o);
 }
 
+/* Records the first reason why events are missing. */
+static void
+fail(struct hr_v1_follow *f, int sys, const char *path)
+{
+	if (f->why.code == HR_OK)
+		(void)hr_err_sys(&f->why, sys, "%s cannot be watched%s", path,
+		    sys == ENOSPC ? " (see fs.inotify.max_user_watches)" : "");
+}
+
+/* Watches a file of a command, which may have been removed meanwhile. */
 static int
-watch(const struct hr_v1_follow *f, const char *id, const char *file, uint32_t events)
+watch(struct hr_v1_follow *f, const char *id, const char *file, uint32_t events)
 {
 	HR_FREE char *path = hr_v1_path(f->c->w, id, file);
+	int wd = path != NULL ? inotify_add_watch(f->fd, path, events) : -1;
 
-	return path != NULL ? inotify_add_watch(f->fd, path, events) : -1;
+	if (path == NULL)
+		(void)hr_err_nomem(&f->why);
+	else if (wd < 0 && errno != ENOENT)
+		fail(f, errno, path);
+	return wd;
 }
 
 /* Follows a command from now on. Returns NULL without memory or if there is no such command. */
@@ -103,8 +119,10 @@ add(struct hr_v1_follow *f, const struct hr_v1_command *m)
 {
 	struct followed *o = calloc(1, sizeof(*o));
 
-	if (o == NULL)
+	if (o == NULL) {
+		(void)hr_err_nomem(&f->why);
 		return NULL;
+	}
 	o->m = *m;
 	o->status = watch(f, m->id, "/status", IN_CLOSE_WRITE);
 	o->out = watch(f, m->id, "/out", IN_MODIFY);
@@ -168,6 +186,10 @@ take(struct hr_v1_follow *f, const struct inotify_event *e)
 		look_at_all(f);
 		return;
 	}
+	if (e->wd == f->all && (e->mask & IN_IGNORED) != 0) {
+		fail(f, ENOENT, "the directory of commands");
+		return;
+	}
 	if (e->wd != f->all) {
 		o = find(f, NULL, e->wd);
 		if (o != NULL)
@@ -197,6 +219,17 @@ on_events(void *arg)
 		e = (const struct inotify_event *)(const void *)(buf + at);
 		take(f, e);
 	}
+	if (f->why.code == HR_OK)
+		return;
+	hr_watch_free(f->readable);
+	f->readable = NULL;
+	f->fn(f->arg, NULL);
+}
+
+const struct hr_err *
+hr_v1_follow_error(const struct hr_v1_follow *f)
+{
+	return f->why.code != HR_OK ? &f->why : NULL;
 }
 
 /* ---- all events ---- */
@@ -289,7 +322,11 @@ hr_v1_follow_new(
 		if (o->state.over)
 			unwatch(f, o);
 	}
-	return f;
+	if (f->why.code == HR_OK)
+		return f;
+	*err = f->why;
+	hr_v1_follow_free(f);
+	return NULL;
 }
 
 void

@@ -47,6 +47,7 @@ struct server {
 	struct hr_answer answer;
 	struct hr_wsconn *clients[CLIENTS_MAX];
 	unsigned n;
+	bool blind; /* the log has the reason why events cannot be reported */
 };
 
 /* ---- events ---- */
@@ -82,6 +83,17 @@ queue(void *arg, const char *id)
 	hr_buf_add(&k->ids, id, HR_V1_ID);
 }
 
+/* Closes a connection whose events cannot be reported. The log has the reason once, until another
+ * client's events can be. */
+static void
+close_blind(struct server *s, struct hr_wsconn *conn, const struct hr_err *why)
+{
+	if (!s->blind)
+		hr_log(HR_LOG_ERROR, "the events of commands: %s", why->msg);
+	s->blind = true;
+	hr_wsconn_close(conn, 1011, "Events cannot be followed");
+}
+
 static void
 on_event(void *arg, const char *id)
 {
@@ -89,6 +101,10 @@ on_event(void *arg, const char *id)
 	struct client *k;
 	unsigned i;
 
+	for (i = 0; id == NULL && i < s->n; i++)
+		close_blind(s, s->clients[i], hr_v1_follow_error(s->follow));
+	if (id == NULL)
+		return;
 	for (i = 0; i < s->n; i++) {
 		k = hr_wsconn_own_of(s->clients[i]);
 		queue(k, id);
@@ -156,6 +172,7 @@ passes(const char *front, const char *key)
 static void
 welcome(struct server *s, struct hr_wsconn *conn, struct client *k)
 {
+	const struct hr_err *why;
 	struct hr_err err = {0};
 
 	if (s->n == CLIENTS_MAX) {
@@ -164,11 +181,13 @@ welcome(struct server *s, struct hr_wsconn *conn, struct client *k)
 	}
 	if (s->follow == NULL)
 		s->follow = hr_v1_follow_new(&s->c, s->loop, on_event, s, &err);
-	if (s->follow == NULL) {
-		hr_log(HR_LOG_ERROR, "%s", err.msg);
-		hr_wsconn_close(conn, 1011, "Events cannot be followed");
+	/* the others are closed already, and the last of them takes the failed one with it */
+	why = s->follow != NULL ? hr_v1_follow_error(s->follow) : &err;
+	if (why != NULL) {
+		close_blind(s, conn, why);
 		return;
 	}
+	s->blind = false;
 	k->known = true;
 	hr_wsconn_trust(conn);
 	s->clients[s->n++] = conn;
