@@ -165,6 +165,13 @@ include %D%/files.mk
 include %D%/fuzz/local.mk
 include %D%/fault/local.mk
 
+# the server of WebSockets
+check_PROGRAMS += %D%/unit/test_wsserve
+TESTS += %D%/unit/test_wsserve
+t_unit_test_wsserve_SOURCES = %D%/unit/test_wsserve.c %D%/unit/lines.h
+t_unit_test_wsserve_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_wsserve_LDADD = libwsserve.la libws.la libloop.la libbase.la $(CHECK_LIBS)
+
 # the recorded conversations, against the whole server
 EXTRA_DIST += %D%/e2e/test_conversations.py %D%/corpus/actions/actions.jsonl
 

@@ -34,6 +34,7 @@ struct hr_wsconn {
 	struct hr_buf out;
 	size_t sent;
 	bool asked, open, closing, trusted;
+	bool heard; /* has sent something since the last ping */
 	int late_code;
 	const char *late_reason;
 	void *own;
@@ -43,6 +44,9 @@ struct hr_wsserve {
 	struct hr_loop *loop;
 	int listener;
 	struct hr_watch *incoming;
+	struct hr_watch *ping; /* armed while there are trusted clients */
+	int64_t ping_ms;
+	bool pings; /* the timer is armed */
 	unsigned most, n;
 	struct hr_wsserve_calls calls;
 	void *arg;
@@ -146,10 +150,23 @@ hr_wsconn_limit(struct hr_wsconn *c, int64_t ms, int code, const char *reason)
 		(void)shutdown(c->fd, SHUT_RDWR);
 }
 
+/* Arms the timer of the pings. */
+static void
+arm_pings(struct hr_wsserve *s)
+{
+	struct hr_err err = {0};
+
+	s->pings = hr_watch_arm(s->ping, s->ping_ms, &err) == 0;
+	if (!s->pings)
+		hr_log(HR_LOG_ERROR, "clients that vanish are not noticed: %s", err.msg);
+}
+
 void
 hr_wsconn_trust(struct hr_wsconn *c)
 {
-	c->trusted = true;
+	c->trusted = c->heard = true;
+	if (!c->s->pings)
+		arm_pings(c->s);
 	c->frames.most = HR_WS_MESSAGE_MAX;
 	if (!c->closing)
 		hr_watch_disarm(c->timer);
@@ -168,6 +185,32 @@ hr_wsconn_close(struct hr_wsconn *c, int code, const char *reason)
 	c->closing = true;
 	hr_wsconn_limit(c, SLOW_MS, 0, NULL);
 	wake(c);
+}
+
+/* Sends pings, and closes clients that have not answered the last one. */
+static void
+on_ping(void *arg)
+{
+	struct hr_wsserve *s = arg;
+	struct hr_wsconn *c;
+	bool any = false;
+
+	TAILQ_FOREACH(c, &s->list, entry)
+	{
+		if (!c->trusted || c->closing)
+			continue;
+		any = true;
+		if (!c->heard) {
+			hr_wsconn_close(c, 1011, "No answer to a ping");
+			continue;
+		}
+		c->heard = false;
+		hr_wsframe_put(&c->out, HR_WS_PING, NULL, "", 0);
+		wake(c);
+	}
+	s->pings = false;
+	if (any)
+		arm_pings(s);
 }
 
 static void
@@ -299,6 +342,7 @@ on_readable(void *arg)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
+	c->heard = true;
 	if (n <= 0 || (!c->closing && !(c->open ? feed : take_head)(c, piece, (size_t)n)))
 		drop(c);
 }
@@ -342,7 +386,7 @@ on_incoming(void *arg)
 /* ---- the server ---- */
 
 struct hr_wsserve *
-hr_wsserve_open(struct hr_loop *loop, int listener, unsigned most,
+hr_wsserve_open(struct hr_loop *loop, int listener, unsigned most, int64_t ping_ms,
     const struct hr_wsserve_calls *calls, void *arg, struct hr_err *err)
 {
 	struct hr_wsserve *s = calloc(1, sizeof(*s));
@@ -352,11 +396,15 @@ hr_wsserve_open(struct hr_loop *loop, int listener, unsigned most,
 		return hr_err_null(err);
 	}
 	*s = (struct hr_wsserve){.loop = loop, .listener = listener, .most = most, .calls = *calls};
+	s->ping_ms = ping_ms;
 	s->arg = arg;
 	TAILQ_INIT(&s->list);
-	s->incoming = hr_loop_readable(loop, listener, on_incoming, s, err);
+	s->ping = hr_loop_timer(loop, on_ping, s, err);
+	if (s->ping != NULL)
+		s->incoming = hr_loop_readable(loop, listener, on_incoming, s, err);
 	if (s->incoming != NULL)
 		return s;
+	hr_watch_free(s->ping);
 	free(s);
 	return NULL;
 }

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "base/span.h"
@@ -26,10 +27,11 @@ struct hr_wsserve_calls {
 
 /* Serves the connections of a listening socket, which stays the caller's: at most `most` of them. A
  * further one takes the place of the first that is not trusted. A client that is slow with its
- * request is closed after some seconds. Serves until the process ends. Returns NULL with *err
- * set. */
+ * request is closed after some seconds. A trusted one gets a ping every ping_ms, and is closed if
+ * it sends nothing until the next one: it may have vanished without a word. Serves until the
+ * process ends. Returns NULL with *err set. */
 struct hr_wsserve *hr_wsserve_open(struct hr_loop *loop, int listener, unsigned most,
-    const struct hr_wsserve_calls *calls, void *arg, struct hr_err *err);
+    int64_t ping_ms, const struct hr_wsserve_calls *calls, void *arg, struct hr_err *err);
 
 /* Returns the target of the request, and the value of a header, "" if it is missing. Both are
  * borrowed until `asked` returns. */

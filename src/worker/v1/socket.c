@@ -27,6 +27,7 @@
 #define WAITING_MAX 65536   /* events for one client */
 #define SUMS_MAX (4u << 20)
 #define KEY_MS 10000
+#define PING_MS 30000
 
 enum { READY_FD = 3, HTTP_FD = 5, SUMS_FD = 6 };
 
@@ -395,7 +396,7 @@ serve(struct server *s, struct hr_err *err)
 	s->loop = hr_loop_new(err);
 	if (s->loop == NULL || hr_loop_signal(s->loop, SIGTERM, stop, s->loop, err) == NULL)
 		return -1;
-	s->http = hr_wsserve_open(s->loop, HTTP_FD, CONNECTIONS_MAX, &calls, s, err);
+	s->http = hr_wsserve_open(s->loop, HTTP_FD, CONNECTIONS_MAX, PING_MS, &calls, s, err);
 	if (s->http == NULL || hr_fd_write_full(ready, "ready\n", 6, err) < 0)
 		return -1;
 	hr_fd_close(&ready);

@@ -1,0 +1,232 @@
+/* Checks the server of WebSockets with clients at the other end of a Unix socket. */
+#include "config.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lines.h"
+#include "base/loop.h"
+#include "http/wsframe.h"
+#include "http/wsserve.h"
+
+#define REQUEST "GET /x HTTP/1.1\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\n\r\n"
+
+static struct hr_loop *loop;
+static struct hr_wsserve *server;
+static struct sockaddr_un addr;
+static bool trusts;
+static int left;
+
+static void
+asked(void *arg, struct hr_wsconn *c)
+{
+	(void)arg;
+	hr_wsconn_accept(c);
+	if (trusts)
+		hr_wsconn_trust(c);
+}
+
+static void
+message(void *arg, struct hr_wsconn *c, const char *p, size_t len)
+{
+	(void)arg;
+	(void)c;
+	(void)p;
+	(void)len;
+}
+
+static void
+drained(void *arg, struct hr_wsconn *c)
+{
+	(void)arg;
+	(void)c;
+}
+
+static void
+gone(void *arg, struct hr_wsconn *c)
+{
+	(void)arg;
+	(void)c;
+	left++;
+	hr_loop_stop(loop);
+}
+
+static void
+stop(void *arg)
+{
+	hr_loop_stop(arg);
+}
+
+static void
+begin(int64_t ping_ms)
+{
+	static const struct hr_wsserve_calls calls = {asked, message, drained, gone};
+	struct hr_err err = {0};
+	socklen_t len = sizeof(addr);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	/* the kernel chooses an abstract name */
+	memset(&addr, 0, sizeof(addr));
+	addr.sun_family = AF_UNIX;
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&addr, sizeof(sa_family_t)), 0);
+	ck_assert_int_eq(listen(fd, 8), 0);
+	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
+	loop = hr_loop_new(&err);
+	ck_assert_ptr_nonnull(loop);
+	server = hr_wsserve_open(loop, fd, 4, ping_ms, &calls, NULL, &err);
+	ck_assert_ptr_nonnull(server);
+}
+
+/* Runs the server until a callback above or `w` stops it. */
+static void
+run(struct hr_watch *w)
+{
+	ck_assert_ptr_nonnull(w);
+	ck_assert_int_eq(hr_loop_run(loop, NULL), 0);
+	hr_watch_free(w);
+}
+
+static void
+until_readable(int fd)
+{
+	run(hr_loop_readable(loop, fd, stop, loop, NULL));
+}
+
+static int
+client(void)
+{
+	socklen_t len = sizeof(sa_family_t) + 6; /* a NUL and five digits */
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&addr, len), 0);
+	ck_assert_int_eq(write(fd, REQUEST, sizeof(REQUEST) - 1), sizeof(REQUEST) - 1);
+	return fd;
+}
+
+/* Runs the server until the client has its answer and then `n` bytes more. */
+static void
+hear(int fd, char *ret, size_t n)
+{
+	char buf[1024];
+	size_t at = 0;
+	ssize_t more;
+	char *end = NULL;
+
+	while (end == NULL || at - (size_t)(end + 4 - buf) < n) {
+		until_readable(fd);
+		more = recv(fd, buf + at, sizeof(buf) - at, MSG_DONTWAIT);
+		ck_assert_int_gt(more, 0);
+		at += (size_t)more;
+		end = memmem(buf, at, "\r\n\r\n", 4);
+	}
+	memcpy(ret, end + 4, n);
+}
+
+/* A client behind a network that has gone keeps its place for two pings and no longer. */
+START_TEST(one_that_vanished_is_noticed)
+{
+	static const char want[] = "\x89\x00\x88\x15\x03\xf3No answer to a ping";
+	char got[sizeof(want) - 1];
+	int fd;
+
+	trusts = true;
+	begin(50);
+	fd = client();
+	hear(fd, got, sizeof(got));
+	ck_assert_mem_eq(got, want, sizeof(got));
+	while (left == 0) {
+		(void)close(fd);
+		ck_assert_int_eq(hr_loop_run(loop, NULL), 0);
+	}
+	ck_assert_int_eq(left, 1);
+}
+END_TEST
+
+/* One that answers keeps its place, whatever it sends. */
+START_TEST(one_that_answers_stays)
+{
+	static const char pong[] = "\x8a\x80\1\2\3\4";
+	char buf[64] = "";
+	int fd, pings = 0;
+
+	trusts = true;
+	begin(500); /* enough time for a pong on a busy machine */
+	fd = client();
+	hear(fd, buf, 2);
+	for (; pings < 3; pings++) {
+		ck_assert_mem_eq(buf, "\x89\x00", 2);
+		ck_assert_int_eq(write(fd, pong, 6), 6);
+		until_readable(fd);
+		ck_assert_int_eq(recv(fd, buf, 2, MSG_DONTWAIT), 2);
+	}
+	ck_assert_int_eq(left, 0);
+	(void)close(fd);
+}
+END_TEST
+
+static double
+seconds(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static int
+ignore(void *arg, enum hr_ws_op op, const char *p, size_t len)
+{
+	(void)arg;
+	(void)op;
+	(void)p;
+	(void)len;
+	return 0;
+}
+
+/* Returns the processor time that the frames take in pieces of `piece` bytes. */
+static double
+parse(const char *frames, size_t n, size_t piece)
+{
+	struct hr_wsframes f;
+	double begun = seconds();
+	size_t at;
+
+	hr_wsframes_init(&f);
+	f.server = true;
+	for (at = 0; at < n; at += piece)
+		ck_assert_int_eq(hr_wsframes_feed(&f, frames + at, n - at < piece ? n - at : piece,
+				     ignore, NULL, NULL),
+		    0);
+	hr_wsframes_done(&f);
+	return seconds() - begun;
+}
+
+/* The time of all clients is taken by their number, and not by its square. */
+START_TEST(tiny_frames_take_little_time)
+{
+	static char flood[6 * 200000];
+	size_t at;
+	double little;
+
+	for (at = 0; at < sizeof(flood); at += 6)
+		memcpy(flood + at, "\x89\x80\1\2\3\4", 6);
+	little = parse(flood, sizeof(flood), 4096);
+	ck_assert_double_lt(parse(flood, sizeof(flood), 1u << 18), 10 * little + 0.01);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("wsserve");
+	TCase *tc = tcase_create("wsserve");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, one_that_vanished_is_noticed);
+	tcase_add_test(tc, one_that_answers_stays);
+	tcase_add_test(tc, tiny_frames_take_little_time);
+	suite_add_tcase(s, tc);
+	return lines_run(s);
+}
