@@ -207,7 +207,7 @@ def handraild_is_replaced(replace):
 
 
 def a_waiting_child():
-    """It becomes the next command, holds nothing of the others, may be killed, and ends with the keeper."""
+    """It becomes the next command, holds nothing of the others, may be killed or stopped, and ends with the keeper."""
     with sandbox() as s:
         equal(Stream(s, "Start", bash("true")).rest(), (b"", OK))
         child = waiting_child(s)
@@ -223,6 +223,8 @@ def a_waiting_child():
         equal(reads.rest()[1]["exitCode"], 5, "the child holds no pipe")
         kill_wait(child)
         equal(Stream(s, "Start", bash("echo two")).rest(), (b"two\n", OK))
+        os.kill(waiting_child(s), signal.SIGSTOP)  # the shell's account may be the keeper's own
+        equal(Stream(s, "Start", bash("echo three")).rest(), (b"three\n", OK))
         child = waiting_child(s)
         kill_wait(keeper_of(s)[0])
         equal(process.wait_gone(child, PATIENCE), True, "the child ends with the keeper")

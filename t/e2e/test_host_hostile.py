@@ -447,6 +447,13 @@ def ports_of_programs():
             inside = value if value == "12000" else first
             equal((bound[inside + "/tcp"][0]["HostPort"], bound[second + "/tcp"][0]["HostPort"]), (first, second))
             equal((sorted(asked[-1]["ExposedPorts"]), len(bound)), (sorted(bound), 3))
+        # one that is published already keeps its publication
+        h.env["SANDBOX_RUNTIME_STARTUP_ENV_VARS"] = json.dumps({"WORKER_1": "12000", "WORKER_2": "12000"})
+        equal(h("up").returncode, 1)
+        env = dict(e.split("=", 1) for e in asked[-1]["Env"])
+        bound = asked[-1]["HostConfig"]["PortBindings"]
+        first, second = env["APP_PORT_1"], env["APP_PORT_2"]
+        equal((len(bound), bound["12000/tcp"][0]["HostPort"], bound[second + "/tcp"][0]["HostPort"]), (3, first, second))
 
 
 def main():

@@ -170,6 +170,21 @@ def printed_later():
                 equal([other.hear() for _ in range(3)], listed())
 
 
+def cut_by_the_command():
+    """A command that cuts its output has an end nevertheless."""
+    with V1() as s:
+        with keyed(s) as w:
+            script = ("mkfifo g; head -c 3000000 /dev/zero | tr '\\0' a; read x <g; "
+                      "%s -c 'import os; os.ftruncate(1, 0)'; exit 3")
+            s.ask("POST", "/api/bash/start_bash_command", json.dumps({"command": script % sys.executable}))
+            equal([w.hear()["kind"], len(w.hear()["stdout"]), len(w.hear()["stdout"])],
+                  ["BashCommand", 1 << 20, 1 << 20])
+            with open(os.path.join(s.work_dir, "g"), "w") as g:
+                g.write("x\n")
+            end = w.hear()
+            equal((end["kind"], end["exit_code"], end["stdout"]), ("BashOutput", 3, None))
+
+
 def many():
     """51 clients are one too many, and a slow one holds up neither commands nor others."""
     with V1() as s:
@@ -314,5 +329,5 @@ def beside_an_agent_server():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([recorded, outputs, printed_later, many, keyless, unwatched, account, killed, without_keys,
-                        fleet_key, beside_an_agent_server]))
+    sys.exit(run_tests([recorded, outputs, printed_later, cut_by_the_command, many, keyless, unwatched, account, killed,
+                        without_keys, fleet_key, beside_an_agent_server]))
