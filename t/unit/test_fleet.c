@@ -2462,6 +2462,53 @@ START_TEST(branches_are_listed_before_they_run)
 }
 END_TEST
 
+static int
+forgetful_set_request(struct hr_store *s, const struct hr_fleet_row *row, const char *request,
+    bool *ret_found, struct hr_err *err)
+{
+	(void)s;
+	(void)row;
+	(void)request;
+	(void)err;
+	*ret_found = false;
+	return 0;
+}
+
+/* No record would say that its branches exist, and the next start would end them. */
+START_TEST(a_fork_without_the_record_of_its_first_branch_fails)
+{
+	static struct hr_store_ops forgetful; /* the clock's thread outlives this function */
+	static const char *const sessions[] = {"one", "two"};
+	struct hr_fleet_fork how = {.sessions = sessions, .n = 2};
+	struct hr_fleet_row parent, branches[2];
+	struct hr_fleet_key mine;
+	HR_FREE char *json = NULL;
+	struct hr_err err = {0};
+	size_t i;
+
+	engine = &copying;
+	begin(&few);
+	make_key();
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_int_eq(fleet.store->ops->key_find(fleet.store, api_key, &mine, NULL), 1);
+	forgetful = *fleet.store->ops;
+	forgetful.set_request = forgetful_set_request;
+	fleet.store->ops = &forgetful;
+	(void)pthread_mutex_unlock(&fleet.lock);
+	ck_assert_int_eq(start(&mine, "s", &parent), HR_FLEET_OK);
+	until(parent.id, HR_FLEET_RUNNING);
+	how.id = parent.id;
+	ck_assert_int_eq(
+	    hr_fleet_fork(&fleet, &mine, &how, branches, &json, &err), HR_FLEET_BROKEN);
+	ck_assert_ptr_nonnull(strstr(err.msg, "the record of the first branch"));
+	for (i = 0; i < 2; i++) {
+		until(branches[i].id, HR_FLEET_STOPPED);
+		hr_fleet_row_done(&branches[i]);
+	}
+	hr_fleet_row_done(&parent);
+}
+END_TEST
+
 /* With a store that has pages, and without. */
 START_TEST(a_page_follows_one_that_has_ended)
 {
@@ -2804,6 +2851,7 @@ main(void)
 	tcase_add_test(tc, a_pools_sandbox_may_be_there_in_spite_of_an_error);
 	tcase_add_test(tc, pages_of_all_keys);
 	tcase_add_test(tc, branches_are_listed_before_they_run);
+	tcase_add_test(tc, a_fork_without_the_record_of_its_first_branch_fails);
 	tcase_add_loop_test(tc, a_page_follows_one_that_has_ended, 0, 2);
 	tcase_add_test(tc, who_asks_for_images_is_bounded);
 	tcase_add_test(tc, without_its_key_nothing_is_woken);
