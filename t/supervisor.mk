@@ -25,6 +25,7 @@ t_unit_test_handover_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_handover_LDADD = libsupervisor.la $(CHECK_LIBS)
 t_unit_test_identity_SOURCES = %D%/unit/test_identity.c
 t_unit_test_identity_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_identity_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getgrnam
 t_unit_test_identity_LDADD = libsupervisor.la $(CHECK_LIBS)
 t_unit_test_manifest_SOURCES = %D%/unit/test_manifest.c
 t_unit_test_manifest_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)

@@ -1,23 +1,30 @@
 #!/usr/bin/env python3
 """The recorded answers of the agent server of OpenHands V1 (t/corpus/v1), and ours to the same requests."""
 
+import ctypes
 import io
 import json
 import os
 import pwd
 import re
 import shutil
+import socket
+import stat
+import struct
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 from urllib.parse import quote
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
 from lib.supervised import SRCDIR, Server, need_root, run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
 from test_v1 import IDENTITY, KEY, V1  # noqa: E402
 
+PIDFD_GETFD = 438
 DATES = {"GIT_AUTHOR_DATE": "2026-01-02T03:04:05+0200", "GIT_COMMITTER_DATE": "2026-01-02T03:04:05+0200"}
 
 
@@ -217,6 +224,43 @@ def secrets_in_archives():
               ["r", "r/archive_manifest.json", "r/f", "r/sub", "r/sub/f"])
 
 
+def time_limits(s):
+    """The seconds after which the workers give up the sockets that they read."""
+    found = set()
+    libc = ctypes.CDLL(None, use_errno=True)
+    for pid in process.descendants(s.pid):
+        if "handrail-worker" not in process.command_line(pid):
+            continue
+        of = os.pidfd_open(pid)
+        for fd in range(64):
+            copy = libc.syscall(PIDFD_GETFD, of, fd, 0)
+            if copy >= 0 and stat.S_ISSOCK(os.fstat(copy).st_mode):
+                with socket.socket(fileno=copy) as c:
+                    found.add(struct.unpack("qq", c.getsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, 16))[0])
+            elif copy >= 0:
+                os.close(copy)
+        os.close(of)
+    return found
+
+
+def archive_of_a_git_that_waits():
+    """It holds its worker for five minutes at most; nobody waits for them here."""
+    need_root()
+    with V1() as s:
+        s.execute("git init -q r; cd r; rm .git/HEAD; mkfifo .git/HEAD")
+        head = s.work_dir + "/r/.git/HEAD"
+        asked = threading.Thread(target=s.ask, args=("GET", "/api/file/archive?path=%s/r" % s.work_dir))
+        asked.start()
+        try:
+            s.until("git waits", lambda: any(process.command_line(p).startswith("git ")
+                                             for p in process.descendants(s.pid)))
+            equal(300 in time_limits(s), True)
+        finally:
+            os.rename(head, head + "2")  # the next command of git finds none
+            with open(head + "2", "w"):
+                asked.join()
+
+
 def large_archive():
     """An archive is sent while it is packed, with the rights of the shell's account."""
     need_root()
@@ -332,4 +376,4 @@ def table():
 
 if __name__ == "__main__":
     sys.exit(run_tests([bash, directories, account, home, transfer, commits, changes, archive, secrets_in_archives,
-                        large_archive, cors, cors_elsewhere, table]))
+                        archive_of_a_git_that_waits, large_archive, cors, cors_elsewhere, table]))

@@ -538,6 +538,27 @@ START_TEST(owners_are_kept_where_the_directory_has_the_right_one)
 }
 END_TEST
 
+struct group *__real_getgrnam(const char *name);
+struct group *__wrap_getgrnam(const char *name);
+
+/* Names a group by a number that is not its own. */
+struct group *
+__wrap_getgrnam(const char *name)
+{
+	static struct group odd = {.gr_gid = 4802};
+
+	return strcmp(name, "4803") == 0 ? &odd : __real_getgrnam(name);
+}
+
+START_TEST(a_number_is_no_name_of_a_group)
+{
+	if (geteuid() != 0)
+		return;
+	ck_assert_int_eq(hr_identity_work_dir(work, "nobody", "4803", false, NULL, &err), 0);
+	ck_assert_uint_eq(stat_of("deep/work").st_gid, 4803);
+}
+END_TEST
+
 START_TEST(an_unknown_group_changes_nothing)
 {
 	if (geteuid() != 0)
@@ -635,6 +656,7 @@ main(void)
 	tcase_add_test(tc, failures_to_make_a_user);
 	tcase_add_test(tc, the_tree_changes_hands_but_not_through_links);
 	tcase_add_test(tc, owners_are_kept_where_the_directory_has_the_right_one);
+	tcase_add_test(tc, a_number_is_no_name_of_a_group);
 	tcase_add_test(tc, an_unknown_group_changes_nothing);
 	tcase_add_test(tc, a_long_walk_can_be_stopped);
 	tcase_add_test(tc, accounts_of_nginx);
