@@ -453,7 +453,8 @@ def ports_of_programs():
         env = dict(e.split("=", 1) for e in asked[-1]["Env"])
         bound = asked[-1]["HostConfig"]["PortBindings"]
         first, second = env["APP_PORT_1"], env["APP_PORT_2"]
-        equal((len(bound), bound["12000/tcp"][0]["HostPort"], bound[second + "/tcp"][0]["HostPort"]), (3, first, second))
+        equal((len(bound), bound["12000/tcp"][0]["HostPort"], bound[second + "/tcp"][0]["HostPort"]),
+              (3, first, second))
 
 
 def main():
