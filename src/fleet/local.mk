@@ -28,6 +28,7 @@ libfleet_la_SOURCES = \
 	%D%/local/localcopies.c %D%/local/localcopies.h \
 	%D%/local/localimage.c %D%/local/localimage.h \
 	%D%/local/locallog.c %D%/local/locallog.h \
+	%D%/local/localrules.c %D%/local/localrules.h \
 	%D%/local/localstray.c %D%/local/localstray.h \
 	%D%/local/localwork.c %D%/local/localwork.h \
 	%D%/network.c %D%/network.h \

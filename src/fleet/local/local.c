@@ -9,6 +9,7 @@
 #include "fleet/local/localcopies.h"
 #include "fleet/local/localimage.h"
 #include "fleet/local/locallog.h"
+#include "fleet/local/localrules.h"
 #include "fleet/local/localstray.h"
 #include "fleet/local/localwork.h"
 #include "fleet/request.h"
@@ -27,7 +28,6 @@
 #include "base/err.h"
 #include "base/strv.h"
 #include "base/text/text.h"
-#include "egress/policy.h"
 #include "host/command.h"
 #include "host/config/settings.h"
 #include "host/kind.h"
@@ -289,36 +289,12 @@ resume(struct hr_sandbox *s, struct hr_err *err)
 	return strcmp(hr_sandbox_state(s), "running") == 0 ? 0 : hr_sandbox_resume(s, err);
 }
 
-/* Puts the rules of the row in force, unless they are already. */
-static int
-set_rules(struct hr_sandbox *s, const struct hr_fleet_row *row, struct hr_err *err)
-{
-	HR_PUT struct json_object *request = NULL;
-	HR_PUT struct json_object *now = NULL;
-	HR_FREE char *before = NULL;
-	HR_FREE char *json = NULL;
-	struct json_object *rules;
-
-	if (hr_fleet_request_of(row, &request, err) != 0)
-		return -1;
-	rules = hr_json_at(request, "network");
-	if (rules == NULL)
-		return 0;
-	if (hr_sandbox_network(s, &before, err) < 0)
-		return -1;
-	if (before != NULL && hr_json_decode(before, strlen(before), &now, NULL) == 0 &&
-	    json_object_equal(now, rules))
-		return 0;
-	json = hr_json_string(rules, EGRESS_POLICY_MAX, err);
-	return json != NULL ? hr_sandbox_set_network(s, json, err) : -1;
-}
-
 static int
 local_network(void *self, const struct hr_fleet_row *row, struct hr_err *err)
 {
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = open_one(self, row->id, err);
 
-	return s != NULL && hr_sandbox_connect(s, err) == 0 ? set_rules(s, row, err) : -1;
+	return s != NULL && hr_sandbox_connect(s, err) == 0 ? hr_local_set_rules(s, row, err) : -1;
 }
 
 static int
@@ -335,7 +311,8 @@ local_resume(void *self, struct hr_fleet_row *row, struct hr_err *err)
 		return l->copies && has_ended(&why) && strstr(row->request, "\"e2b\":{") != NULL
 			   ? start(l, row, err)
 			   : hr_err_pass(err, &why);
-	return set_rules(s, row, err) == 0 && resume(s, err) == 0 ? place(l, s, row, err) : -1;
+	return hr_local_set_rules(s, row, err) == 0 && resume(s, err) == 0 ? place(l, s, row, err)
+									   : -1;
 }
 
 static int
@@ -473,17 +450,6 @@ own_environment(struct local *l)
 		hr_strv_unset_env(&l->environ, hr_token_names[i]);
 }
 
-/* Returns true if a client may choose the rules of a container's network: rules take the place of
- * the operator's own settings for networks, and do not hold beside them. */
-static bool
-may_have_rules(const struct hr_config *c)
-{
-	const char *mode = hr_config_text(c, "sandbox.security.network_mode");
-
-	return (mode == NULL || strcmp(mode, "default") == 0 || strcmp(mode, "egress") == 0) &&
-	       hr_json_count(hr_config_value(c, "sandbox.additional_networks")) == 0;
-}
-
 /* Sandboxes on this machine's file system have their workspaces in the fleet's directory. */
 static int
 open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
@@ -512,7 +478,7 @@ open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
 	sockets =
 	    l->at.only || (kind.ops->network != NULL && hr_account_is_root() && !o->other_nginx);
 	l->rules = sockets && hr_config_value(o->config, "sandbox.network") == NULL &&
-		   (l->at.only || may_have_rules(o->config));
+		   (l->at.only || hr_local_may_have_rules(o->config));
 	if (l->at.only && o->other_nginx)
 		r = hr_err_set(err, HR_E_INVAL,
 		    "--no-nginx: only the service's own nginx reaches sandboxes of the back-end "
@@ -530,24 +496,6 @@ open_it(struct local *l, const struct hr_fleet_options *o, struct hr_err *err)
 	return r;
 }
 
-/* Promises no rules that the back-end can never hold. An Engine that does not answer is no reason:
- * it is asked again before each sandbox with rules. */
-static void
-ask_about_rules(struct local *l)
-{
-	struct hr_err why = {0};
-	struct hr_kind k = {0};
-
-	if (l->rules &&
-	    hr_kind_open(&k, NULL, l->at.o->config, l->at.o->environ, NULL, &why) == 0 &&
-	    k.ops->holds_network != NULL && k.ops->holds_network(k.self, &why) < 0 &&
-	    why.code == HR_E_UNSUPPORTED) {
-		l->rules = false;
-		hr_log(HR_LOG_WARNING, "no sandbox can have rules of a network: %s", why.msg);
-	}
-	hr_kind_close(&k);
-}
-
 static int
 local_open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine **ret,
     void **ret_self, struct hr_err *err)
@@ -563,7 +511,7 @@ local_open_engine(const struct hr_fleet_options *o, const struct hr_fleet_engine
 		close_it(&self);
 		return -1;
 	}
-	ask_about_rules(&self);
+	self.rules = self.rules && hr_local_rules_hold(o);
 	if (self.at.work != NULL)
 		hr_log(HR_LOG_WARNING,
 		    "the back-end %s isolates nothing: every client with a key runs commands "
