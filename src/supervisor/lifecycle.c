@@ -18,6 +18,7 @@
 #include "base/loop.h"
 #include "base/path.h"
 #include "supervisor/ready.h"
+#include "supervisor/run/journaldir.h"
 #include "supervisor/server.h"
 
 #define STRAYS_TERM_MS 1000 /* ms until SIGKILL, for leftover processes of commands */
@@ -100,7 +101,7 @@ run_directory_damaged(void *arg, const char *path)
 		return;
 	hr_log(HR_LOG_ERROR, "%s was removed or damaged: starting again in place", path);
 	if (hr_rundir_restore(&s->ctx.run, &err) < 0 ||
-	    hr_rundir_make_journal(s->ctx.journal, &err) < 0 ||
+	    hr_journaldir_make(s->ctx.journal, &err) < 0 ||
 	    hr_path_mkdirs(s->ctx.settings.working_dir, 0755, NULL, &err) < 0 ||
 	    (s->ctx.settings.start_nginx &&
 		hr_nginx_configure(&s->site, &s->ctx.settings, &s->site.keys, false, &err) < 0) ||

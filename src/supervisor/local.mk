@@ -13,6 +13,7 @@ libsupervisor_la_SOURCES = \
 	%D%/run/edgekey.c %D%/run/edgekey.h \
 	%D%/run/guard.c %D%/run/guard.h \
 	%D%/run/identity.c %D%/run/identity.h \
+	%D%/run/journaldir.c %D%/run/journaldir.h \
 	%D%/run/keys.c %D%/run/keys.h \
 	%D%/run/newaccount.c %D%/run/newaccount.h \
 	%D%/run/rundir.c %D%/run/rundir.h \

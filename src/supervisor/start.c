@@ -21,6 +21,7 @@
 #include "base/way.h"
 #include "supervisor/children/childenv.h"
 #include "supervisor/edge/oldnginx.h"
+#include "supervisor/run/journaldir.h"
 #include "supervisor/server.h"
 
 #define DEFAULT_CONFIG HR_SYSCONFDIR "/handrail/handrail.conf.json"
@@ -327,7 +328,7 @@ static int
 prepare(struct hr_server *s, struct hr_err *err)
 {
 	s->ctx.journal =
-	    hr_rundir_journal(&s->ctx.run, s->ctx.settings.state_dir, s->ctx.settings.port);
+	    hr_journaldir_path(&s->ctx.run, s->ctx.settings.state_dir, s->ctx.settings.port);
 	if (s->ctx.journal == NULL)
 		return hr_err_nomem(err);
 	if (hr_identity_prepare(
@@ -341,7 +342,7 @@ prepare(struct hr_server *s, struct hr_err *err)
 	if (hr_rundir_prepare(&s->ctx.run, s->ctx.id.nginx_uid, hr_session_find(&s->session), err) <
 		0 ||
 	    check_ways(s, err) < 0 || hr_sessions_find(&s->sessions, err) < 0 ||
-	    hr_rundir_make_journal(s->ctx.journal, err) < 0 ||
+	    hr_journaldir_make(s->ctx.journal, err) < 0 ||
 	    hr_token_show(&s->plugins.token, &s->ctx.run, false, err) != 0)
 		return -1;
 	if (s->ctx.settings.start_nginx)

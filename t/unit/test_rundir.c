@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "supervisor/run/journaldir.h"
 #include "supervisor/run/rundir.h"
 
 static char top[64];
@@ -191,13 +192,13 @@ START_TEST(a_journal_that_is_none_is_replaced)
 			ck_assert_int_eq(mkdir(in_top("state/journal"), 0755), 0);
 		fd = open(in_top(names[i]), O_CREAT | O_WRONLY, 0600);
 		ck_assert_int_eq(close(fd), 0);
-		ck_assert_int_eq(hr_rundir_make_journal(in_top("state/journal/1"), &err), 0);
+		ck_assert_int_eq(hr_journaldir_make(in_top("state/journal/1"), &err), 0);
 		ck_assert_uint_eq(mode_of("state/journal/1"), 0700);
 	}
 	if (geteuid() != 0)
 		return;
 	ck_assert_int_eq(chown(in_top("state/journal/1"), 4711, 0), 0);
-	ck_assert_int_eq(hr_rundir_make_journal(in_top("state/journal/1"), &err), 0);
+	ck_assert_int_eq(hr_journaldir_make(in_top("state/journal/1"), &err), 0);
 	ck_assert(exists("state/journal/1.lost"));
 	ck_assert_uint_eq(mode_of("state/journal/1"), 0700);
 }

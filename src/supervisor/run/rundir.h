@@ -86,12 +86,6 @@ int hr_rundir_inherit(const struct hr_rundir *r, const char *name);
  * it: the keeper may be root and lets the shell's user only pass through (session/statedir.h). */
 int hr_rundir_shell(const struct hr_rundir *r, const char *path, struct hr_err *err);
 
-/* Returns the journal's directory: below the state directory, for the server at `port`, or, if that
- * is "", DIR/journal. The caller frees it; NULL without memory. */
-char *hr_rundir_journal(const struct hr_rundir *r, const char *state_dir, long long port);
-/* Makes the journal's directory, accessible only to this account. */
-int hr_rundir_make_journal(const char *path, struct hr_err *err);
-
 /* Removes all that was made, and releases the lock. Permitted without a successful open. */
 void hr_rundir_close(struct hr_rundir *r);
 
