@@ -26,7 +26,7 @@ libhost_la_SOURCES = \
 	%D%/records/record.c %D%/records/record.h \
 	%D%/records/secret.c %D%/records/secret.h \
 	%D%/report.c %D%/report.h \
-	%D%/client/rest.c %D%/client/rest.h %D%/client/resttry.c \
+	%D%/client/rest.c %D%/client/rest.h %D%/client/resttry.c %D%/client/restwait.c \
 	%D%/life/sandbox.c \
 	%D%/records/sessionid.c \
 	%D%/life/setup.c %D%/life/setup.h \
@@ -153,7 +153,7 @@ libclouds_la_LIBADD = libconnect.la
 modules_LTLIBRARIES += handrail-clouds.la
 handrail_clouds_la_SOURCES = \
 	%D%/command.c %D%/common/exam.c %D%/common/kindfile.c %D%/common/module.c %D%/common/owner.c %D%/common/payload.c \
-	%D%/config/mcpconf.c %D%/config/schema.c %D%/config/settings.c %D%/client/rest.c %D%/client/resttry.c \
+	%D%/config/mcpconf.c %D%/config/schema.c %D%/config/settings.c %D%/client/rest.c %D%/client/resttry.c %D%/client/restwait.c \
 	%D%/transfer/archives.c
 handrail_clouds_la_CPPFLAGS = $(AM_CPPFLAGS) -DHR_BACKENDDIR='"$(pkglibdir)/backends"' -DHR_LIBEXECDIR='"$(pkglibexecdir)"' -DHR_PAYLOADDIR='"$(pkglibdir)/payload"'
 handrail_clouds_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)

@@ -2,7 +2,6 @@
 #include "config.h"
 
 #include <limits.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/random.h>
@@ -11,18 +10,6 @@
 #include "base/err.h"
 #include "host/client/rest.h"
 #include "http/answer.h"
-
-bool
-hr_rest_wait(int watch_fd, unsigned ms)
-{
-	struct pollfd p = {.fd = watch_fd, .events = POLLIN};
-	int64_t end = hr_now_ms() + ms, left;
-
-	while ((left = end - hr_now_ms()) > 0)
-		if (poll(&p, watch_fd >= 0 ? 1 : 0, (int)left) > 0)
-			return true;
-	return false;
-}
 
 void
 hr_rest_heed(struct hr_rest_failure *f, const char *should, const char *line, size_t len)
