@@ -2,6 +2,7 @@
 """What the actions on files, archives, downloads, uploads and the viewer of a server that is root do not
 reach: processes, by whatever name, and what only root may read or write, by links of the sandbox' user."""
 
+import concurrent.futures
 import http.client
 import io
 import json
@@ -248,11 +249,11 @@ def converters_have_the_shells_rights():
         with open(program, "w") as f:
             f.write(CONVERTER)
         os.chmod(program, 0o755)
-        with Rooted(office_converter=program) as s:
+        with Rooted(office_converter=program, action_workers=2, action_workers_max=2) as s:
             def convert(text):
-                s.as_user("printf 'PK\\003\\004%s' >a.docx" % text)
+                s.as_user("printf 'PK\\003\\004%s' >%s.docx" % (text, text))
                 a = s.request("POST", "/execute_action", json.dumps({"action": {"action": "read", "args": {
-                    "path": os.path.join(s.work_dir, "a.docx"), "impl_source": "oh_aci"}}}),
+                    "path": os.path.join(s.work_dir, text + ".docx"), "impl_source": "oh_aci"}}}),
                     dict(s.header, **{"Content-Type": "application/json"}), timeout=120)
                 equal(a.status, 200, a)
                 return a.json()["content"]
@@ -262,9 +263,11 @@ def converters_have_the_shells_rights():
             equal("0" in said[1].split(), False, said)
             equal(said[2].split()[1].strip("0"), "", said)
             equal([line for line in said if "socket:" in line], [], "the client's connection")
-            for what in ("stop", "hold"):
-                said = convert(what)
+            with concurrent.futures.ThreadPoolExecutor() as both:  # each takes the converter's whole time
+                found = both.map(convert, ("stop", "hold"))
+            for what, said in zip(("stop", "hold"), found):
                 equal("/converter failed. Please use" in said, True, "%s: %s" % (what, said))
+            equal(convert("x").splitlines()[1], str(who.pw_uid), "a worker is free again")
 
 
 # ---- links of the sandbox' user ----
