@@ -3,6 +3,7 @@
 against a stand-in that runs its commands."""
 
 import base64
+import concurrent.futures
 import copy
 import json
 import os
@@ -242,19 +243,26 @@ def results(s, calls):
 
 
 def each_field():
-    """Each field of each recorded answer missing, and of another type: it means the same, or its name is told."""
+    """Each field of each recorded answer missing, and of another type: it means the same, or its name is told. Several
+    at a time, since the client waits before it asks again."""
     m = Mutations("modal")
-    for s in clouds.scenarios("modal"):
-        good = results(s, s["calls"]) if operations(s) else None
-        for i, c in enumerate(s["calls"] if good else []):
-            method = c["request"]["path"].rsplit("/", 1)[1]
-            for j, message in enumerate(c["response"]["messages"]):
-                for at, names in places(message["fields"]):
-                    mutate_field(m, s, good, (i, j, method, at, names))
+    with concurrent.futures.ThreadPoolExecutor(4) as beside:
+        begun = []
+        for s in clouds.scenarios("modal"):
+            good = results(s, s["calls"]) if operations(s) else None
+            for i, c in enumerate(s["calls"] if good else []):
+                method = c["request"]["path"].rsplit("/", 1)[1]
+                for j, message in enumerate(c["response"]["messages"]):
+                    for at, names in places(message["fields"]):
+                        for other, calls in mutated(m, s, (i, j, method, at, names)):
+                            begun.append(((method, names, other), good, beside.submit(results, s, calls)))
+        for what, good, found in begun:
+            judge(m, what, good, found.result())
     m.done()
 
 
-def mutate_field(m, s, good, where):
+def mutated(m, s, where):
+    """The new values of a field, and the calls with them, as far as no other recording has had them."""
     i, j, method, at, names = where
     whole = v = pb.decode(base64.b64decode(s["calls"][i]["response"]["messages"][j]["b64"]))
     for n in at:
@@ -266,12 +274,16 @@ def mutate_field(m, s, good, where):
         calls = copy.deepcopy(s["calls"])
         calls[i]["response"]["messages"][j]["b64"] = base64.b64encode(
             pb.encode(changed(whole, at, other))).decode()
-        got = results(s, calls)
-        differs = [k for k in range(max(len(got), len(good))) if got[k:k + 1] != good[k:k + 1]]
-        if differs:
-            m.judge(method, names, "missing" if other is None else "other", good[differs[0]], got[differs[0]])
-        else:
-            m.judge(method, names, other, None, None)
+        yield other, calls
+
+
+def judge(m, what, good, got):
+    method, names, other = what
+    differs = [k for k in range(max(len(got), len(good))) if got[k:k + 1] != good[k:k + 1]]
+    if differs:
+        m.judge(method, names, "missing" if other is None else "other", good[differs[0]], got[differs[0]])
+    else:
+        m.judge(method, names, other, None, None)
 
 
 GOOD = {
