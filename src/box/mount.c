@@ -3,11 +3,17 @@
 
 #include "box/mount.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/fd.h"
 
 int
@@ -77,4 +83,54 @@ box_mount_within(int top, const char *path)
 	    .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH | RESOLVE_NO_XDEV};
 
 	return (int)syscall(SYS_openat2, top, path, &how, sizeof(how));
+}
+
+/* ---- places in the box ---- */
+
+static int
+not_made(const char *path, struct hr_err *err)
+{
+	return errno == EACCES ? hr_err_set(err, HR_E_PERMISSION,
+				     "make /%s in the box: the directory belongs to the "
+				     "host's root; give the "
+				     "mount another target, or its path without links",
+				     path)
+			       : hr_err_sys(err, errno, "make /%s in the box", path);
+}
+
+/* Makes the place of a mount in the new root, whose links lead nowhere else. */
+static int
+make_place(const char *target, bool is_file, struct hr_err *err)
+{
+	char path[PATH_MAX], *at;
+	int fd;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s", target) >= sizeof(path))
+		return hr_err_set(err, HR_E_INVAL, "a target is too long: %.40s...", target);
+	for (at = strchr(path, '/'); at != NULL; at = strchr(at + 1, '/')) {
+		*at = '\0';
+		if (mkdir(path, 0755) != 0 && errno != EEXIST)
+			return not_made(path, err);
+		*at = '/';
+	}
+	if (!is_file)
+		return mkdir(path, 0755) == 0 || errno == EEXIST ? 0 : not_made(path, err);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (fd < 0 && errno != EEXIST)
+		return not_made(path, err);
+	hr_fd_close(&fd);
+	return 0;
+}
+
+int
+box_mount_put(int fd, const char *target, bool is_file, struct hr_err *err)
+{
+	/* most places are there */
+	if (box_mount_move(fd, target) == 0)
+		return 0;
+	if (errno == ENOENT && make_place(target, is_file, err) < 0)
+		return -1;
+	return box_mount_move(fd, target) == 0
+		   ? 0
+		   : hr_err_sys(err, errno, "mount /%s in the box", target);
 }

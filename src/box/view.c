@@ -34,21 +34,11 @@ int umount2(const char *target, int flags);
 #define TMPFS_SHM "1073741824" /* maximum bytes of /dev/shm, counted as the box's memory */
 #define TMPFS_FILES "65536"    /* files in each; the kernel's limit is half of the memory */
 
-/* A mount that is not attached yet, and its place. */
+/* A mount of the list that is not attached yet, and its place. */
 struct place {
 	int fd;
 	const char *target;
 	bool is_file;
-};
-
-struct view {
-	const struct box_spec *s;
-	bool plain;
-	int storage;
-	int layers; /* has a byte when the guard has prepared the layers */
-	struct place v[PLACES_MAX];
-	size_t n;
-	char resolver[PATH_MAX];
 };
 
 /* These directories of the host a box sees. Each becomes the lower layer of an overlay. */
@@ -62,11 +52,24 @@ static const struct seen host_system[] = {{"usr", false}, {"bin", false}, {"sbin
     {"var/lib/dpkg", false}, {"var/lib/apt", false}, {"var/cache/apt", false},
     {"var/cache/debconf", true}, {"var/cache/fontconfig", false}};
 
+#define SEEN (sizeof(host_system) / sizeof(*host_system))
+
 const char *
 box_view_seen(size_t i)
 {
-	return i < sizeof(host_system) / sizeof(*host_system) ? host_system[i].path : NULL;
+	return i < SEEN ? host_system[i].path : NULL;
 }
+
+struct view {
+	const struct box_spec *s;
+	bool plain;
+	int storage, host; /* directories; host: the host's root */
+	int layers;        /* has a byte when the guard has prepared the layers */
+	struct place v[PLACES_MAX];
+	size_t n, put;      /* mounts of the list, and those of them that are in place */
+	bool mounted[SEEN]; /* the box gets a mount of the directory of host_system */
+	char resolver[PATH_MAX];
+};
 
 /* the directories that every box has */
 static const struct {
@@ -155,9 +158,9 @@ prepare_layer(const struct view *v, int lower, int upper, int scratch, const cha
 	return box_layer_prepare(v->s, v->plain, target, sifted, lower, upper, scratch, err);
 }
 
-/* Adds an overlay of `lower` at `target`, whose changes are kept below the storage's `name`. */
+/* Returns an overlay of `lower` for `target`, whose changes are kept below the storage's `name`. */
 static int
-add_overlay(struct view *v, int lower, const char *target, const char *name, bool sifted,
+named_overlay(const struct view *v, int lower, const char *target, const char *name, bool sifted,
     struct hr_err *err)
 {
 	HR_CLEAN(layers_close) struct layers l = {-1, -1, -1};
@@ -173,7 +176,7 @@ add_overlay(struct view *v, int lower, const char *target, const char *name, boo
 		    "kernel lets only root's box leave them out: name a "
 		    "\"root\", or be root",
 		    strcmp(target, ".") == 0 ? v->s->root + 1 : target);
-	return add(v, fd, target, false, err);
+	return fd >= 0 ? fd : hr_err_sys(err, errno, "make a mount for %s", target);
 }
 
 /* ---- the root ---- */
@@ -182,17 +185,14 @@ add_overlay(struct view *v, int lower, const char *target, const char *name, boo
 static int
 prepare_whole(const struct view *v, struct hr_err *err)
 {
-	HR_CLOSE int host = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	HR_CLEAN(layers_close) struct layers l = {-1, -1, -1};
 	size_t i;
 
-	if (host < 0)
-		return hr_err_sys(err, errno, "open /");
 	if (layers_open(v, BOX_VIEW_WHOLE, &l, err) < 0)
 		return -1;
-	for (i = 0; i < sizeof(host_system) / sizeof(*host_system); i++) {
+	for (i = 0; i < SEEN; i++) {
 		const char *path = host_system[i].path;
-		HR_CLOSE int lower = host_system[i].sift ? box_mount_within(host, path) : -1;
+		HR_CLOSE int lower = host_system[i].sift ? box_mount_within(v->host, path) : -1;
 		HR_CLOSE int upper = -1;
 
 		if (lower < 0)
@@ -212,7 +212,7 @@ prepare_whole(const struct view *v, struct hr_err *err)
  * overlay takes the kernel longer than all else of a box. The box gets mounts of those directories
  * alone. *ret stays -1 if each directory needs an overlay of its own. */
 static int
-whole_overlay(const struct view *v, int host, int *ret, struct hr_err *err)
+whole_overlay(const struct view *v, int *ret, struct hr_err *err)
 {
 	HR_CLEAN(layers_close) struct layers l = {-1, -1, -1};
 	char ready;
@@ -224,7 +224,7 @@ whole_overlay(const struct view *v, int host, int *ret, struct hr_err *err)
 		return hr_err_set(err, HR_E_GONE, "the launcher has ended");
 	if (layers_open(v, BOX_VIEW_WHOLE, &l, err) < 0)
 		return -1;
-	*ret = new_overlay(false, host, &l);
+	*ret = new_overlay(false, v->host, &l);
 	/* kernels before 6.15 copy only what is attached; this place goes with the host's root */
 	if (*ret >= 0 && syscall(SYS_move_mount, *ret, "", l.scratch, "",
 			     MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
@@ -251,26 +251,28 @@ make_seen(int root, int host, const struct seen *seen, struct hr_err *err)
 	return box_layer_below(root, seen->path, 0755, err) == 0 ? 1 : -1;
 }
 
-/* Adds the mount of a directory of the host: a part of `whole`, or an overlay of its own. */
+/* Returns the mount of a directory of the host: a part of `whole`, or an overlay of its own. */
 static int
-add_seen(struct view *v, int host, int whole, const struct seen *seen, struct hr_err *err)
+mount_seen(const struct view *v, int whole, const struct seen *seen, struct hr_err *err)
 {
 	HR_CLOSE int lower = -1;
 	HR_CLOSE int part = -1;
 	char name[64], *slash;
+	int fd;
 
-	lower = whole >= 0 ? box_mount_within(host, seen->path) : -1;
+	lower = whole >= 0 ? box_mount_within(v->host, seen->path) : -1;
 	if (lower >= 0) {
 		part = box_mount_within(whole, seen->path);
-		return add(v, box_mount_copy(part, "", 0), seen->path, false, err);
+		fd = box_mount_copy(part, "", 0);
+		return fd >= 0 ? fd : hr_err_sys(err, errno, "make a mount for %s", seen->path);
 	}
-	lower = openat(host, seen->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	lower = openat(v->host, seen->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (lower < 0)
 		return hr_err_sys(err, errno, "open /%s", seen->path);
 	(void)snprintf(name, sizeof(name), "%s", seen->path);
 	while ((slash = strchr(name, '/')) != NULL)
 		*slash = '-';
-	return add_overlay(v, lower, seen->path, name, seen->sift, err);
+	return named_overlay(v, lower, seen->path, name, seen->sift, err);
 }
 
 static int
@@ -290,34 +292,21 @@ make_empty(int root, struct hr_err *err)
 	return 0;
 }
 
-/* Makes all places before the overlay, which waits for the layers. */
-static int
-add_host(struct view *v, int root, struct hr_err *err)
-{
-	const size_t n = sizeof(host_system) / sizeof(*host_system);
-	HR_CLOSE int host = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	HR_CLOSE int whole = -1;
-	int mounted[sizeof(host_system) / sizeof(*host_system)];
-	int r = host >= 0 ? 0 : hr_err_sys(err, errno, "open /");
-	size_t i;
-
-	for (i = 0; i < n && r >= 0; i++)
-		r = mounted[i] = make_seen(root, host, &host_system[i], err);
-	r = r >= 0 ? whole_overlay(v, host, &whole, err) : -1;
-	for (i = 0; i < n && r == 0; i++)
-		r = mounted[i] > 0 ? add_seen(v, host, whole, &host_system[i], err) : 0;
-	return r;
-}
-
 /* Makes the directory that becomes the root of a box with the host's programs. */
 static int
 host_root(struct view *v, struct hr_err *err)
 {
-	int root = box_layer_directory(v->storage, "root", 0755);
+	int root = box_layer_directory(v->storage, "root", 0755), r;
+	size_t i;
 
 	if (root < 0)
 		return hr_err_sys(err, errno, "make \"root\" in the storage");
-	if (make_empty(root, err) < 0 || add_host(v, root, err) < 0)
+	r = make_empty(root, err);
+	for (i = 0; i < SEEN && r >= 0; i++) {
+		r = make_seen(root, v->host, &host_system[i], err);
+		v->mounted[i] = r > 0;
+	}
+	if (r < 0)
 		hr_fd_close(&root);
 	return root;
 }
@@ -416,56 +405,37 @@ add_mounts(struct view *v, struct hr_err *err)
 
 /* ---- the box itself ---- */
 
+/* Puts the mounts of the list in place up to the n-th. */
 static int
-not_made(const char *path, struct hr_err *err)
+put_list(struct view *v, size_t n, struct hr_err *err)
 {
-	return errno == EACCES ? hr_err_set(err, HR_E_PERMISSION,
-				     "make /%s in the box: the directory belongs to the "
-				     "host's root; give the "
-				     "mount another target, or its path without links",
-				     path)
-			       : hr_err_sys(err, errno, "make /%s in the box", path);
-}
+	for (; v->put < n; v->put++) {
+		struct place *p = &v->v[v->put];
 
-/* Makes the place of a mount in the new root, whose links lead nowhere else. */
-static int
-make_place(const char *target, bool is_file, struct hr_err *err)
-{
-	char path[PATH_MAX], *at;
-	int fd;
-
-	if ((size_t)snprintf(path, sizeof(path), "%s", target) >= sizeof(path))
-		return hr_err_set(err, HR_E_INVAL, "a target is too long: %.40s...", target);
-	for (at = strchr(path, '/'); at != NULL; at = strchr(at + 1, '/')) {
-		*at = '\0';
-		if (mkdir(path, 0755) != 0 && errno != EEXIST)
-			return not_made(path, err);
-		*at = '/';
+		if (box_mount_put(p->fd, p->target, p->is_file, err) < 0)
+			return -1;
+		hr_fd_close(&p->fd);
 	}
-	if (!is_file)
-		return mkdir(path, 0755) == 0 || errno == EEXIST ? 0 : not_made(path, err);
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-	if (fd < 0 && errno != EEXIST)
-		return not_made(path, err);
-	hr_fd_close(&fd);
 	return 0;
 }
 
+/* Puts the directories of the host in place. */
 static int
-put_in_place(struct view *v, struct hr_err *err)
+put_host(const struct view *v, struct hr_err *err)
 {
+	HR_CLOSE int whole = -1;
 	size_t i;
 
-	for (i = 0; i < v->n; i++) {
-		/* most places are there */
-		if (box_mount_move(v->v[i].fd, v->v[i].target) < 0) {
-			if (errno == ENOENT && make_place(v->v[i].target, v->v[i].is_file, err) < 0)
-				return -1;
-			if (box_mount_move(v->v[i].fd, v->v[i].target) < 0)
-				return hr_err_sys(
-				    err, errno, "mount /%s in the box", v->v[i].target);
-		}
-		hr_fd_close(&v->v[i].fd);
+	if (whole_overlay(v, &whole, err) < 0)
+		return -1;
+	for (i = 0; i < SEEN; i++) {
+		const char *path = host_system[i].path;
+		HR_CLOSE int fd = v->mounted[i] ? mount_seen(v, whole, &host_system[i], err) : -1;
+
+		if (v->mounted[i] && fd < 0)
+			return -1;
+		if (fd >= 0 && box_mount_move(fd, path) < 0)
+			return hr_err_sys(err, errno, "mount /%s in the box", path);
 	}
 	return 0;
 }
@@ -491,7 +461,7 @@ fill_system(struct hr_err *err)
 
 /* Makes the root of a box with a system of its own, which has an overlay over its directory. */
 static int
-directory_root(struct view *v, struct hr_err *err)
+directory_root(const struct view *v, struct hr_err *err)
 {
 	HR_CLOSE int lower = box_mount_path(v->s->root, O_RDONLY | O_DIRECTORY);
 	struct stat st, host;
@@ -502,9 +472,7 @@ directory_root(struct view *v, struct hr_err *err)
 		    err, HR_E_INVAL, "the root %s is the host's: leave it out", v->s->root);
 	if (lower < 0)
 		return hr_err_sys(err, errno, "open the root directory %s", v->s->root);
-	if (add_overlay(v, lower, ".", BOX_VIEW_ROOT, false, err) < 0)
-		return -1;
-	return v->v[--v->n].fd;
+	return named_overlay(v, lower, ".", BOX_VIEW_ROOT, false, err);
 }
 
 /* Makes the root of a box with the host's programs, which has a directory of the storage. */
@@ -522,34 +490,53 @@ storage_root(struct view *v, struct hr_err *err)
 	return tree >= 0 ? tree : hr_err_sys(err, errno, "make the root of the box");
 }
 
-/* Makes the box's root the only one. All of the host that the box sees is a mount without a place
- * by then. Most of them are made before the layers are needed, which the guard prepares
- * meanwhile. */
+/* Detaches the host's root, which lies above the box's. */
+static int
+detach(struct hr_err *err)
+{
+	return umount2(".", BOX_MNT_DETACH) == 0 && chdir("/") == 0
+		   ? 0
+		   : hr_err_sys(err, errno, "detach the host's root");
+}
+
+/* Makes the box's root the only one. Until the host's root is detached, "/.." leads there, and so
+ * could a link that the box, or its root directory, has: the document's mounts wait for that. In a
+ * box with the host's programs the places of the system's mounts were just made; they come first,
+ * while the guard prepares the layers. Its overlay needs the host's root. */
 static int
 enter_root(struct view *v, struct hr_err *err)
 {
+	const bool own = v->s->root != NULL;
 	HR_CLOSE int tree = -1;
+	size_t system;
 
 	if (add_system(v, err) < 0)
 		return -1;
-	tree = v->s->root != NULL ? directory_root(v, err) : storage_root(v, err);
+	system = v->n;
+	tree = own ? directory_root(v, err) : storage_root(v, err);
 	if (tree < 0 || add_mounts(v, err) < 0)
 		return -1;
 	/* the storage is covered from here on; it is only the place for an instant */
 	if (syscall(SYS_move_mount, tree, "", v->storage, "",
 		MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ||
-	    fchdir(tree) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
-	    umount2(".", BOX_MNT_DETACH) < 0 || chdir("/") < 0)
+	    fchdir(tree) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
 		return hr_err_sys(err, errno, "change the root to the box's");
-	return 0;
+	if ((own && detach(err) < 0) || put_list(v, system, err) < 0 || fill_system(err) < 0 ||
+	    box_mask(err) < 0 || (!own && (put_host(v, err) < 0 || detach(err) < 0)))
+		return -1;
+	return put_list(v, v->n, err);
 }
 
+/* Opens the storage and the host's root. */
 static int
-open_storage(struct view *v, struct hr_err *err)
+open_both(struct view *v, struct hr_err *err)
 {
 	const char *storage = v->s->storage;
 	struct stat st;
 
+	v->host = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (v->host < 0)
+		return hr_err_sys(err, errno, "open /");
 	v->storage = box_mount_path(storage, O_RDONLY | O_DIRECTORY);
 	if (v->storage < 0 || fstat(v->storage, &st) != 0)
 		return hr_err_sys(err, errno, "open the storage %s", storage);
@@ -565,16 +552,17 @@ open_storage(struct view *v, struct hr_err *err)
 int
 box_view_prepare(const struct box_spec *s, bool plain, struct hr_err *err)
 {
-	struct view v = {.s = s, .plain = plain, .storage = -1};
+	struct view v = {.s = s, .plain = plain, .storage = -1, .host = -1};
 	mode_t mask;
 	int r;
 
 	if (plain || s->root != NULL)
 		return 0;
 	mask = umask(0);
-	r = open_storage(&v, err) < 0 ? -1 : prepare_whole(&v, err);
+	r = open_both(&v, err) < 0 ? -1 : prepare_whole(&v, err);
 	(void)umask(mask);
 	hr_fd_close(&v.storage);
+	hr_fd_close(&v.host);
 	return r;
 }
 
@@ -583,16 +571,13 @@ box_view_enter(const struct box_spec *s, bool plain, int layers, struct hr_err *
 {
 	struct view v = {.s = s, .plain = plain, .layers = layers};
 
-	if (open_storage(&v, err) < 0)
-		return -1;
 	(void)umask(0);
 	if (mount(NULL, "/", NULL, BOX_MS_REC | BOX_MS_PRIVATE, NULL) < 0)
 		return hr_err_sys(err, errno, "separate the mounts from the host's");
-	if (enter_root(&v, err) < 0)
+	if (open_both(&v, err) < 0 || enter_root(&v, err) < 0)
 		return -1;
 	hr_fd_close(&v.storage);
-	if (put_in_place(&v, err) < 0 || fill_system(err) < 0 || box_mask(err) < 0)
-		return -1;
+	hr_fd_close(&v.host);
 	(void)umask(022);
 	return 0;
 }

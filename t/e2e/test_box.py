@@ -410,12 +410,20 @@ def mounts(b):
 
 def planted(b):
     """Links that a box leaves in its root lead no mount of the next start to a file of the host."""
-    victim, shared = b.directory("victim"), b.directory("shared")
-    b.lines("ln -s %s /workspace; rm -rf /mnt; ln -s %s /mnt" % (victim, victim))
-    status, out, err = b.run(b.document("ls -la /workspace/ /mnt/x", mounts=[
-        {"source": shared, "target": "/workspace"}, {"source": shared, "target": "/mnt/x"}]))
-    equal(os.listdir(victim), [])
-    equal((status, "handrail-box:" in err), (125, True), (out, err))
+    victim, shared, root = b.directory("victim"), b.directory("shared"), b.directory("root")
+    for up in ("", "/.."):  # "/.." would be the host's root, as long as that lies above the box's
+        b.lines("rm -rf /workspace; ln -s %s%s /workspace" % (up, victim))
+        for target in ("/workspace", "/workspace/x", "/workspace/x/y"):
+            status, out, err = b.run(b.document("ls -la " + target, mounts=[{"source": shared, "target": target}]))
+            equal((os.listdir(victim), status, "handrail-box:" in err), ([], 125, True), (out, err))
+        for name in ("dev", "run", "proc"):
+            os.symlink(up + victim, os.path.join(root, name))
+            status, out, err = b.run(b.document("true", root=root))
+            equal((os.listdir(victim), status, "handrail-box:" in err), ([], 125, True), (out, err))
+            os.unlink(os.path.join(root, name))
+    b.lines("rm -rf /mnt; ln -s %s /mnt" % victim)
+    status, out, err = b.run(b.document("ls -la /mnt/x", mounts=[{"source": shared, "target": "/mnt/x"}]))
+    equal((os.listdir(victim), status, "handrail-box:" in err), ([], 125, True), (out, err))
 
 
 def foreign_root(b):
