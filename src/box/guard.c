@@ -87,8 +87,8 @@ keep(int lock, int tie)
 	hr_fd_close_from(KEPT);
 }
 
-/* Runs the work, and sends the launcher its result: a byte, and the message of an error. Gives the
- * memory back, since the guard lives as long as the box. */
+/* Runs the work, and sends the launcher its result: a byte, and the message of an error. Then gives
+ * the memory back, since the guard lives as long as the box. */
 static void
 work(box_guard_fn *fn, const void *arg)
 {
@@ -97,9 +97,9 @@ work(box_guard_fn *fn, const void *arg)
 
 	if (fn(arg, &e) < 0)
 		(void)snprintf(answer + 1, sizeof(e.msg), "%s", e.msg);
-	(void)malloc_trim(0);
 	/* fails if the launcher has ended */
 	(void)hr_fd_send(TIE, answer, strlen(answer), -1, NULL);
+	(void)malloc_trim(0);
 }
 
 /* Runs as the guard, which ends after the box. Unless the box may outlive the launcher, nothing of

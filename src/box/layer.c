@@ -219,6 +219,8 @@ box_layer_link(int root, const char *path, const char *target, struct hr_err *er
 /* Appends the box's version of a file of the host to *b. */
 typedef void edit_fn(struct hr_buf *b, const char *text, const char *name);
 
+/* Makes the file the box's own: root of an ordinary user's box cannot change a file of the host's
+ * root. */
 static void
 copy(struct hr_buf *b, const char *text, const char *name)
 {
@@ -373,22 +375,27 @@ own_file(
 	return hr_buf_check(&edited, err) < 0 ? -1 : put_file(scratch, upper, o, &edited, err);
 }
 
+/* Makes all of them. Root's box needs no copies, each of which takes as long as 100 system calls.
+ */
 static int
-own_all(int lower, int upper, int scratch, const char *name, bool host, struct hr_err *err)
+own_all(int lower, int upper, int scratch, const struct box_spec *s, bool plain, struct hr_err *err)
 {
+	const struct own *o;
 	size_t i;
 
-	for (i = 0; i < sizeof(own_files) / sizeof(*own_files); i++)
-		if ((host || own_files[i].any) &&
-		    own_file(lower, upper, scratch, &own_files[i], name, err) < 0)
+	for (i = 0; i < sizeof(own_files) / sizeof(*own_files); i++) {
+		o = &own_files[i];
+		if ((s->root == NULL || o->any) && (plain || o->edit != copy) &&
+		    own_file(lower, upper, scratch, o, s->name, err) < 0)
 			return -1;
+	}
 	return 0;
 }
 
 /* Prepares the upper layer of a root directory with a system of its own: its /etc/hosts names the
  * box. */
 static int
-prepare_root(int root, int upper, int scratch, const char *name, struct hr_err *err)
+prepare_root(int root, int upper, int scratch, const struct box_spec *s, struct hr_err *err)
 {
 	HR_CLOSE int below = openat(root, "etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	HR_CLOSE int above = -1;
@@ -397,7 +404,7 @@ prepare_root(int root, int upper, int scratch, const char *name, struct hr_err *
 		return 0; /* that system has no /etc, or has it elsewhere */
 	if (same_directory(below, upper, "etc", &above, err) < 0)
 		return -1;
-	return above >= 0 ? own_all(below, above, scratch, name, false, err) : 0;
+	return above >= 0 ? own_all(below, above, scratch, s, false, err) : 0;
 }
 
 /* ---- directories that root of an ordinary user's box can write to ---- */
@@ -486,11 +493,10 @@ box_layer_prepare(const struct box_spec *s, bool plain, const char *target, bool
 {
 	struct layer top = {.fd = upper, .scratch = scratch};
 
-	if (strcmp(target, "etc") == 0 &&
-	    (hide_accounts(scratch, upper, err) < 0 ||
-		own_all(lower, upper, scratch, s->name, true, err) < 0))
+	if (strcmp(target, "etc") == 0 && (hide_accounts(scratch, upper, err) < 0 ||
+					      own_all(lower, upper, scratch, s, plain, err) < 0))
 		return -1;
-	if (s->root != NULL && prepare_root(lower, upper, scratch, s->name, err) < 0)
+	if (s->root != NULL && prepare_root(lower, upper, scratch, s, err) < 0)
 		return -1;
 	if (sifted && hide_private(openat(lower, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), &top,
 			  plain, err) < 0)

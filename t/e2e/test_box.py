@@ -69,10 +69,12 @@ def kept(b):
 
 
 def first_start(b):
-    """Of the directories of /etc the storage of root's box has those alone in which something is hidden. Each one is a
-    write to the disk."""
+    """Of the directories of /etc the storage of root's box has those alone in which something is hidden, and no copy
+    of a file that only another account's box could not change. Each one is a write to the disk."""
     b.lines("true")
-    etc = os.path.join(b.storage, "layers/host/upper/etc")
+    etc = os.path.join(b.storage, "layers", "host/upper/etc" if b.uid == 0 else "etc/upper")
+    equal([name for name in ("group", "subuid") if os.path.isfile(os.path.join(etc, name))],
+          [name for name in ("group", "subuid") if b.uid != 0 and os.path.isfile("/etc/" + name)])
     equal([top for top, below, here in os.walk(etc) if not below and not here and b.uid == 0], [])
 
 
