@@ -139,14 +139,26 @@ explain(const struct box_spec *s)
 	return 0;
 }
 
+/* Puts /dev/null in place of standard input, which had the document: a box that lives on must not
+ * have an end of its caller's pipe or socket. */
 static int
-launch(const struct box_spec *s, int control)
+leave_input(struct hr_err *err)
+{
+	HR_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	return null >= 0 && dup2(null, STDIN_FILENO) >= 0 ? 0 : hr_err_sys(err, errno, "/dev/null");
+}
+
+static int
+launch(const struct box_spec *s, const struct order *o)
 {
 	struct hr_err e = {0};
 	int status;
 
+	if (o->control >= 0 && o->file == NULL && leave_input(&e) < 0)
+		return fail(STATUS_FAILED, &e);
 	hr_fd_cloexec_from(STDERR_FILENO + 1);
-	if (box_start(s, control, &status, &e) < 0)
+	if (box_start(s, o->control, &status, &e) < 0)
 		return fail(STATUS_FAILED, &e);
 	return status;
 }
@@ -198,7 +210,7 @@ main(int argc, char **argv)
 	if (box_spec_read(&s, hr_buf_str(&text), text.len, &e) < 0)
 		status = fail(STATUS_USAGE, &e);
 	else
-		status = o.check ? explain(&s) : launch(&s, o.control);
+		status = o.check ? explain(&s) : launch(&s, &o);
 	box_spec_done(&s);
 	return status;
 }

@@ -523,9 +523,9 @@ def status_and_streams(b):
 
 
 def detached(b, answer=b"g"):
-    """With --detach a box outlives the launcher, and does not exist for a caller who has died."""
+    """With --detach a box outlives the launcher, without its input, and does not exist for a caller who has died."""
     ours, theirs = socket.socketpair()
-    d = b.document("echo started; exec sleep 1000")
+    d = b.document("test -c /dev/stdin && echo started; exec sleep 1000")
     p = b.start(d, "--detach", str(theirs.fileno()), pass_fds=[theirs.fileno()])
     theirs.close()
     told = json.loads(ours.makefile().readline())

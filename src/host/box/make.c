@@ -42,7 +42,7 @@
 #define NAME_DIGITS 12 /* hexadecimal digits after the sandbox's name */
 #define NAME_SHOWN 40  /* maximum bytes of the sandbox's name in the box's name */
 #define CONTROL 3      /* the launcher's descriptors */
-#define DOCUMENT 4
+#define DOCUMENT 4     /* only --check has it here */
 #define DOCUMENT_PLACE "/proc/self/fd/4"
 #define LAST_WORDS 600
 #define SAID_MAX (64u << 10)
@@ -127,6 +127,18 @@ spread(const char *dir)
 	(void)ioctl(fd, FS_IOC_SETFLAGS, &flags); /* a refusal only makes starts slower */
 }
 
+/* Makes the directory of all files of the box. */
+static int
+make_directory(struct hr_box *b, struct hr_err *err)
+{
+	if (b->h->state_dir != NULL) {
+		if (hr_state_directory(b->h->state_dir, true, err) < 0)
+			return -1;
+		spread(b->h->state_dir);
+	}
+	return hr_sidecar_make_directory(b->side.dir, &b->new_dir, err);
+}
+
 static int
 make_directories(struct hr_box *b, struct hr_err *err)
 {
@@ -138,13 +150,7 @@ make_directories(struct hr_box *b, struct hr_err *err)
 
 	if (storage == NULL || process == NULL || old == NULL)
 		return hr_err_nomem(err);
-	if (b->h->state_dir != NULL) {
-		if (hr_state_directory(b->h->state_dir, true, err) < 0)
-			return -1;
-		spread(b->h->state_dir);
-	}
-	if (hr_sidecar_make_directory(b->side.dir, &b->new_dir, err) < 0 ||
-	    hr_box_remove_tree(NULL, old, err) < 0 || hr_box_take_branch(b, err) < 0 ||
+	if (hr_box_remove_tree(NULL, old, err) < 0 || hr_box_take_branch(b, err) < 0 ||
 	    hr_box_fill(b, err) < 0 || hr_box_keep_settings(b, err) < 0)
 		return -1;
 	dir = open(b->side.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -303,29 +309,6 @@ report_lacks(const struct hr_box *b, const char *line)
 			b->h->log(b->h->arg, one);
 }
 
-static pid_t
-start_launcher(
-    const char *path, int document, int log, int control, long long nofile, struct hr_err *err)
-{
-	static const char *const argv[] = {LAUNCHER, "--detach", "3", DOCUMENT_PLACE, NULL};
-	const struct rlimit open_files = {(rlim_t)nofile, (rlim_t)nofile};
-	/* the launcher would make this copy of itself, and execute it */
-	HR_CLOSE int image = hr_image_open(path, LAUNCHER, 0500, NULL);
-	const struct hr_spawn_fd fds[] = {
-	    {log, 1}, {log, 2}, {control, CONTROL}, {document, DOCUMENT}};
-	const struct hr_spawn sp = {.path = path,
-	    .image = &image,
-	    .argv = argv,
-	    .setsid = true,
-	    .umask = -1,
-	    .fds = fds,
-	    .nfds = 4,
-	    .alone = true,
-	    .nofile = nofile > 0 ? &open_files : NULL};
-
-	return hr_spawn(&sp, err);
-}
-
 /* Makes the file that is the box's output. It is a new one for each box, whose root can change the
  * mode and the owner of its own. */
 static int
@@ -338,48 +321,93 @@ open_log(const char *path, struct hr_err *err)
 	return fd >= 0 ? fd : hr_err_sys(err, errno, "create %s", path);
 }
 
-static int
-launch(struct hr_box *b, const struct hr_buf *document, const char *log_path, struct hr_err *err)
+/* The launcher of a box. It starts before its document is written, which takes as long. */
+struct launch {
+	pid_t pid;             /* 0: none */
+	int control, document; /* sockets; -1: none */
+	char *log;             /* path */
+};
+
+/* Ends a launcher that has no document, or waits for one that has ended the box. */
+static void
+launch_done(struct launch *l)
 {
+	hr_fd_close(&l->document);
+	hr_fd_close(&l->control);
+	if (l->pid > 0)
+		(void)hr_spawn_end(l->pid, NULL); /* another reason is known */
+	free(l->log);
+}
+
+static int
+launch_start(struct launch *l, const struct hr_box *b, struct hr_err *err)
+{
+	static const char *const argv[] = {LAUNCHER, "--detach", "3", NULL};
 	HR_FREE char *path = hr_box_launcher(err);
+	const long long nofile = hr_box_open_files(b->h->config, err);
+	const struct rlimit open_files = {(rlim_t)nofile, (rlim_t)nofile};
+	HR_CLOSE int image = -1;
 	HR_CLOSE int log = -1;
-	HR_CLOSE int in = -1;
-	long long nofile = hr_box_open_files(b->h->config, err);
-	int control[2], status = -1, r = -1;
-	HR_BUF(line, HR_BOX_LINE_MAX);
-	char said[LAST_WORDS];
-	pid_t pid;
-	int known;
+	HR_CLOSE int control = -1;
+	HR_CLOSE int document = -1;
+	int ends[2];
 
 	if (path == NULL || nofile < 0)
 		return -1;
-	log = open_log(log_path, err);
+	l->log = hr_sidecar_path(&b->side, "log");
+	if (l->log == NULL)
+		return hr_err_nomem(err);
+	log = open_log(l->log, err);
 	if (log < 0)
 		return -1;
-	in = hr_fd_of_bytes(document->p, document->len, err);
-	if (in < 0)
-		return -1;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) != 0)
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
 		return hr_err_sys(err, errno, "a socket pair");
-	pid = start_launcher(path, in, log, control[1], nofile, err);
-	hr_fd_close(&control[1]);
-	if (pid > 0) {
-		known = read_line(control[0], &line)
-			    ? hr_box_take_process(b, hr_buf_str(&line), err)
-			    : 0;
-		r = known > 0 ? release(b, control[0], &line, err) : known;
-		if (known <= 0 || r != 0)
-			hr_fd_close(&control[0]); /* ends the box, and the launcher */
-		if (hr_spawn_end(pid, &status) < 0)
-			status = -1;
-		if (r == 0 && (known == 0 || status != 0)) {
-			hr_logfile_tail(log_path, said, sizeof(said));
-			r = refused(said, status, err);
-		}
-		if (r == 0)
-			report_lacks(b, hr_buf_str(&line));
+	l->control = ends[0];
+	control = ends[1];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+		return hr_err_sys(err, errno, "a socket pair");
+	l->document = ends[0];
+	document = ends[1];
+	/* the launcher would make this copy of itself, and execute it */
+	image = hr_image_open(path, LAUNCHER, 0500, NULL);
+	const struct hr_spawn_fd fds[] = {{document, 0}, {log, 1}, {log, 2}, {control, CONTROL}};
+	const struct hr_spawn sp = {.path = path,
+	    .image = &image,
+	    .argv = argv,
+	    .setsid = true,
+	    .umask = -1,
+	    .fds = fds,
+	    .nfds = 4,
+	    .alone = true,
+	    .nofile = nofile > 0 ? &open_files : NULL};
+	l->pid = hr_spawn(&sp, err);
+	return l->pid > 0 ? 0 : -1;
+}
+
+/* Gives the launcher its document, and lets the box start. */
+static int
+launch_box(struct launch *l, struct hr_box *b, const struct hr_buf *document, struct hr_err *err)
+{
+	HR_BUF(line, HR_BOX_LINE_MAX);
+	char said[LAST_WORDS];
+	int status = -1, known, r;
+
+	/* a launcher that has ended has printed why */
+	(void)hr_fd_send(l->document, document->p, document->len, -1, NULL);
+	hr_fd_close(&l->document);
+	known = read_line(l->control, &line) ? hr_box_take_process(b, hr_buf_str(&line), err) : 0;
+	r = known > 0 ? release(b, l->control, &line, err) : known;
+	if (known <= 0 || r != 0)
+		hr_fd_close(&l->control); /* ends the box, and the launcher */
+	if (hr_spawn_end(l->pid, &status) < 0)
+		status = -1;
+	l->pid = 0;
+	if (r == 0 && (known == 0 || status != 0)) {
+		hr_logfile_tail(l->log, said, sizeof(said));
+		r = refused(said, status, err);
 	}
-	hr_fd_close(&control[0]);
+	if (r == 0)
+		report_lacks(b, hr_buf_str(&line));
 	return r;
 }
 
@@ -394,7 +422,7 @@ hr_box_open_socket(struct hr_box *b, struct hr_err *err)
 int
 hr_box_make(struct hr_box *b, struct hr_err *err)
 {
-	HR_FREE char *log = NULL;
+	HR_CLEAN(launch_done) struct launch launch = {.control = -1, .document = -1};
 	HR_BUF(document, 1u << 20);
 	HR_CLOSE int notify = -1;
 	HR_CLOSE int edge = -1;
@@ -405,10 +433,8 @@ hr_box_make(struct hr_box *b, struct hr_err *err)
 	    choose_names(b, err) < 0)
 		return -1;
 	b->h->begun(b->h->arg);
-	log = hr_sidecar_path(&b->side, "log");
-	if (log == NULL)
-		return hr_err_nomem(err);
-	if (make_directories(b, err) < 0 ||
+	if (make_directory(b, err) < 0 || launch_start(&launch, b, err) < 0 ||
+	    make_directories(b, err) < 0 ||
 	    hr_egress_prepare(&b->side, net == HR_BOX_EGRESS, err) < 0 ||
 	    hr_box_document(b, &document, err) < 0)
 		return -1;
@@ -416,8 +442,8 @@ hr_box_make(struct hr_box *b, struct hr_err *err)
 	if (edge < 0)
 		return hr_err_sys(err, errno, "open %s", b->edge);
 	notify = hr_ready_open(edge, HR_BOX_NOTIFY, NULL, err);
-	if (notify < 0 || launch(b, &document, log, err) < 0 ||
-	    hr_ready_wait(notify, b->pid, b->side.watch, log, err) < 0)
+	if (notify < 0 || launch_box(&launch, b, &document, err) < 0 ||
+	    hr_ready_wait(notify, b->pid, b->side.watch, launch.log, err) < 0)
 		return -1;
 	(void)unlinkat(edge, HR_BOX_NOTIFY, 0);
 	return hr_box_open_socket(b, err);
