@@ -214,6 +214,8 @@ spawn_wait_exec(const struct hr_spawn *s, pid_t pid, int report, struct hr_err *
 
 	if (n == 0)
 		return 0;
+	if (n < 0) /* the program may run, and would not end by itself */
+		(void)kill(pid, SIGKILL);
 	(void)hr_spawn_end(pid, NULL);
 	if (n != (ssize_t)sizeof(f))
 		return hr_err_set(err, HR_E_SYS, "%s: died before exec", s->path);
@@ -239,7 +241,9 @@ hr_spawn(const struct hr_spawn *s, struct hr_err *err)
 	/* No handler of the caller may run in the child: block all signals. */
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &old);
-	pid = fork();
+	/* Sharing the memory until exec saves its copy. It would not work for a change of user,
+	 * which libc makes for all threads at once, and for a child that waits for this process. */
+	pid = s->forked == NULL && s->user == NULL ? vfork() : fork();
 	sys = errno;
 	if (pid == 0) {
 		if (s->forked != NULL)
