@@ -841,7 +841,8 @@ def events():
 
 TESTS = [conversation, agent_sandbox, much_over_tls, behind_a_proxy, stopped_while_it_waits,
          unknown_states, no_such_class,
-         objects_as_captured, hardened, rules, passing_trouble, lost_answer, pages, taken, not_taken, does_not_come, refused,
+         objects_as_captured, hardened, rules, passing_trouble, lost_answer, pages, taken, not_taken,
+         does_not_come, refused,
          credentials, somebody_else, elsewhere, made_again_meanwhile,
          made_while_it_is_ended, of_other_owners, only_what_was_made_is_deleted, events]
 
