@@ -109,6 +109,9 @@ struct first {
 	bool detached;
 	bool plain;  /* the caller is not root, so that there is a user namespace */
 	bool one_id; /* the user namespace has a single account */
+	/* Signals that wait for the program: process 1 would lose one that it neither handles nor
+	 * blocks. handraild sets its own mask. */
+	sigset_t held;
 };
 
 /* Prepares all of the box but its program, while the launcher's caller records it. */
@@ -158,7 +161,6 @@ become_program(const struct first *f, int filter, struct hr_err *err)
 static void __attribute__((noreturn)) in_box(const struct first *f)
 {
 	struct hr_err e = {0};
-	sigset_t none;
 	char go;
 	int filter = -1, r = box_group_join(f->groups, &e);
 
@@ -168,8 +170,7 @@ static void __attribute__((noreturn)) in_box(const struct first *f)
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)signal(SIGCHLD, SIG_DFL);
 	(void)signal(SIGTTOU, SIG_DFL);
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)sigprocmask(SIG_SETMASK, &f->held, NULL);
 	/* no byte means that the launcher has given up, or was killed */
 	if (hr_fd_read(f->sync, &go, 1) != 1)
 		_exit(1);
@@ -325,6 +326,7 @@ start(const struct box_spec *s, struct box_guard *guard, int control, int *ret_s
 	struct box_ids ids = {0};
 	bool terminal = false;
 	int sync[2], status, r;
+	sigset_t before;
 	pid_t pid = -1;
 
 	if (first.plain)
@@ -338,9 +340,15 @@ start(const struct box_spec *s, struct box_guard *guard, int control, int *ret_s
 	r = box_guard_start(guard, s->name, prepare_layers, s, err);
 	if (r == 0)
 		r = box_group_make(s, "/proc", root, &groups, &dirs, err);
+	(void)sigemptyset(&first.held);
+	if (first.detached)
+		(void)sigaddset(&first.held, SIGTERM);
 	if (r == 0) {
+		(void)sigprocmask(SIG_BLOCK, &first.held, &before);
 		pid = cloned(s, groups.into, &pidfd);
 		r = pid < 0 ? not_cloned(errno, err) : 0;
+		if (pid != 0)
+			(void)sigprocmask(SIG_SETMASK, &before, NULL);
 	}
 	if (pid == 0) {
 		hr_fd_close(&sync[0]);

@@ -548,6 +548,25 @@ def detached(b, answer=b"g"):
     p.communicate()
 
 
+def ended_early(b):
+    """A SIGTERM that comes before the program waits for it, since process 1 would lose it."""
+    ours, theirs = socket.socketpair()
+    d = b.document("")
+    d["argv"] = ["/usr/bin/python3", "-c",
+                 "import signal; print(int(signal.sigtimedwait([signal.SIGTERM], 0).si_signo))"]
+    p = b.start(d, "--detach", str(theirs.fileno()), pass_fds=[theirs.fileno()])
+    theirs.close()
+    told = json.loads(ours.makefile().readline())
+    os.kill(told["pid"], signal.SIGTERM)
+    ours.sendall(b"g")
+    equal(p.stdout.readline(), "%d\n" % signal.SIGTERM)
+    equal((p.wait(timeout=PATIENCE), process.wait_gone(told["pid"], PATIENCE)), (0, True))
+    ours.close()
+    p.communicate()
+    for g in groups(d["name"]):
+        os.rmdir(g)
+
+
 def delegated(b):
     """An ordinary user's box has control groups below the user's own, which freeze it; a limit that they do not have
     is refused."""
@@ -681,9 +700,9 @@ def shared_storage(b):
     ours.close()
 
 
-CASES = [files, kept, first_start, own_files, hosts, sources, added, processes, boot_id, network, every_address,
-         resolver, container, nested_root, fence, launchers_file, signals, terminal, mounts, planted,
-         foreign_root, limits, errors, checked, status_and_streams, detached, delegated, given_up,
+CASES = [files, kept, first_start, own_files, hosts, sources, added, processes, network, every_address, resolver,
+         container, nested_root, fence, launchers_file, signals, terminal, mounts, planted, foreign_root, limits,
+         errors, checked, status_and_streams, detached, ended_early, delegated, given_up,
          killed, killed_untied, shared_storage]
 
 
