@@ -700,9 +700,9 @@ def shared_storage(b):
     ours.close()
 
 
-CASES = [files, kept, first_start, own_files, hosts, sources, added, processes, network, every_address, resolver,
-         container, nested_root, fence, launchers_file, signals, terminal, mounts, planted, foreign_root, limits,
-         errors, checked, status_and_streams, detached, ended_early, delegated, given_up,
+CASES = [files, kept, first_start, own_files, hosts, sources, added, processes, boot_id, network, every_address,
+         resolver, container, nested_root, fence, launchers_file, signals, terminal, mounts, planted,
+         foreign_root, limits, errors, checked, status_and_streams, detached, ended_early, delegated, given_up,
          killed, killed_untied, shared_storage]
 
 
