@@ -102,7 +102,7 @@ static int
 child_place_fds(const struct hr_spawn *s, int *report)
 {
 	int high[SPAWN_FDS_MAX];
-	int top = STDERR_FILENO, null;
+	int top = STDERR_FILENO, null, moved;
 	bool std[3] = {false, false, false};
 	size_t i;
 
@@ -114,9 +114,10 @@ child_place_fds(const struct hr_spawn *s, int *report)
 		if (s->fds[i].to <= STDERR_FILENO)
 			std[s->fds[i].to] = true;
 	}
-	*report = fcntl(*report, F_DUPFD_CLOEXEC, top + 1);
-	if (*report < 0)
+	moved = fcntl(*report, F_DUPFD_CLOEXEC, top + 1);
+	if (moved < 0)
 		return -1;
+	*report = moved;
 	for (i = 0; i < s->nfds; i++) {
 		high[i] = fcntl(s->fds[i].from, F_DUPFD_CLOEXEC, top + 1);
 		if (high[i] < 0)
@@ -241,9 +242,7 @@ hr_spawn(const struct hr_spawn *s, struct hr_err *err)
 	/* No handler of the caller may run in the child: block all signals. */
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &old);
-	/* Sharing the memory until exec saves its copy. It would not work for a change of user,
-	 * which libc makes for all threads at once, and for a child that waits for this process. */
-	pid = s->forked == NULL && s->user == NULL ? vfork() : fork();
+	pid = fork();
 	sys = errno;
 	if (pid == 0) {
 		if (s->forked != NULL)
