@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -375,17 +376,18 @@ own_file(
 	return hr_buf_check(&edited, err) < 0 ? -1 : put_file(scratch, upper, o, &edited, err);
 }
 
-/* Makes all of them. Root's box needs no copies, each of which takes as long as 100 system calls.
- */
+/* Makes all of them. Root's box needs no copies, each of which takes as long as 100 system calls,
+ * unless the files that a snapshot has brought from elsewhere hide all of the host's. */
 static int
 own_all(int lower, int upper, int scratch, const struct box_spec *s, bool plain, struct hr_err *err)
 {
+	const bool copies = plain || fgetxattr(upper, "trusted.overlay.opaque", NULL, 0) > 0;
 	const struct own *o;
 	size_t i;
 
 	for (i = 0; i < sizeof(own_files) / sizeof(*own_files); i++) {
 		o = &own_files[i];
-		if ((s->root == NULL || o->any) && (plain || o->edit != copy) &&
+		if ((s->root == NULL || o->any) && (copies || o->edit != copy) &&
 		    own_file(lower, upper, scratch, o, s->name, err) < 0)
 			return -1;
 	}

@@ -61,6 +61,8 @@ mask_boot_id(struct hr_err *err)
 	HR_CLOSE int fd = -1, mount = -1;
 	bool put;
 
+	if (access(path, F_OK) != 0)
+		return 0; /* this kernel does not have it */
 	if (hr_random_uuid(id, err) < 0)
 		return -1;
 	id[HR_UUID_TEXT - 1] = '\n';

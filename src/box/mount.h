@@ -19,8 +19,9 @@ int box_mount_bound(const char *path, bool writable);
 int box_mount_new(const char *type, const char *const *options, unsigned attributes);
 int box_mount_move(int from, const char *to);
 /* Moves a mount to a path below the working directory, and makes that place if it is missing. The
- * working directory must be the root of this process and of nothing else: links on the way are
- * followed. Returns 0, or -1 with *err. */
+ * working directory must be the root of this process. Links on the way are followed: until the
+ * host's root is detached, only paths whose directories the caller has just made are safe. Returns
+ * 0, or -1 with *err. */
 int box_mount_put(int fd, const char *target, bool is_file, struct hr_err *err);
 int box_mount_flags(int fd, unsigned flags, uint64_t attributes);
 

@@ -66,8 +66,10 @@ struct view {
 	int storage, host; /* directories; host: the host's root */
 	int layers;        /* has a byte when the guard has prepared the layers */
 	struct place v[PLACES_MAX];
-	size_t n, put;      /* mounts of the list, and those of them that are in place */
-	bool mounted[SEEN]; /* the box gets a mount of the directory of host_system */
+	size_t n, put;     /* mounts of the list, and those of them that are in place */
+	int lower[SEEN];   /* directories of host_system of which the box gets a mount; -1: none */
+	bool within[SEEN]; /* the directory is of the root's file system: one overlay has all */
+	bool sysfs;        /* the box has one */
 	char resolver[PATH_MAX];
 };
 
@@ -251,28 +253,39 @@ make_seen(int root, int host, const struct seen *seen, struct hr_err *err)
 	return box_layer_below(root, seen->path, 0755, err) == 0 ? 1 : -1;
 }
 
+/* Opens a directory of the host. Its path may lead by links, which count while the host's root is
+ * the root. */
+static int
+open_seen(struct view *v, size_t i, struct hr_err *err)
+{
+	const char *path = host_system[i].path;
+
+	v->lower[i] = v->plain ? -1 : box_mount_within(v->host, path);
+	v->within[i] = v->lower[i] >= 0;
+	if (v->lower[i] < 0)
+		v->lower[i] =
+		    openat(v->host, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return v->lower[i] >= 0 ? 0 : hr_err_sys(err, errno, "open /%s", path);
+}
+
 /* Returns the mount of a directory of the host: a part of `whole`, or an overlay of its own. */
 static int
-mount_seen(const struct view *v, int whole, const struct seen *seen, struct hr_err *err)
+mount_seen(const struct view *v, int whole, size_t i, struct hr_err *err)
 {
-	HR_CLOSE int lower = -1;
+	const struct seen *seen = &host_system[i];
 	HR_CLOSE int part = -1;
 	char name[64], *slash;
 	int fd;
 
-	lower = whole >= 0 ? box_mount_within(v->host, seen->path) : -1;
-	if (lower >= 0) {
+	if (whole >= 0 && v->within[i]) {
 		part = box_mount_within(whole, seen->path);
 		fd = box_mount_copy(part, "", 0);
 		return fd >= 0 ? fd : hr_err_sys(err, errno, "make a mount for %s", seen->path);
 	}
-	lower = openat(v->host, seen->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (lower < 0)
-		return hr_err_sys(err, errno, "open /%s", seen->path);
 	(void)snprintf(name, sizeof(name), "%s", seen->path);
 	while ((slash = strchr(name, '/')) != NULL)
 		*slash = '-';
-	return named_overlay(v, lower, seen->path, name, seen->sift, err);
+	return named_overlay(v, v->lower[i], seen->path, name, seen->sift, err);
 }
 
 static int
@@ -303,8 +316,10 @@ host_root(struct view *v, struct hr_err *err)
 		return hr_err_sys(err, errno, "make \"root\" in the storage");
 	r = make_empty(root, err);
 	for (i = 0; i < SEEN && r >= 0; i++) {
+		v->lower[i] = -1;
 		r = make_seen(root, v->host, &host_system[i], err);
-		v->mounted[i] = r > 0;
+		if (r > 0)
+			r = open_seen(v, i, err);
 	}
 	if (r < 0)
 		hr_fd_close(&root);
@@ -338,7 +353,8 @@ add_system(struct view *v, struct hr_err *err)
 	/* An ordinary user's box with the host's network has none: the kernel shows
 	 * only the network namespaces of the box's own user namespace. */
 	fd = box_mount_new("sysfs", none, safe | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY);
-	if (fd >= 0 && add(v, fd, "sys", false, err) < 0)
+	v->sysfs = fd >= 0;
+	if (v->sysfs && add(v, fd, "sys", false, err) < 0)
 		return -1;
 	if (add(v, box_mount_new("tmpfs", run, safe), "run", false, err) < 0 ||
 	    add(v, box_mount_new("tmpfs", dev, safe), "dev", false, err) < 0 ||
@@ -421,7 +437,7 @@ put_list(struct view *v, size_t n, struct hr_err *err)
 
 /* Puts the directories of the host in place. */
 static int
-put_host(const struct view *v, struct hr_err *err)
+put_host(struct view *v, struct hr_err *err)
 {
 	HR_CLOSE int whole = -1;
 	size_t i;
@@ -430,12 +446,13 @@ put_host(const struct view *v, struct hr_err *err)
 		return -1;
 	for (i = 0; i < SEEN; i++) {
 		const char *path = host_system[i].path;
-		HR_CLOSE int fd = v->mounted[i] ? mount_seen(v, whole, &host_system[i], err) : -1;
+		HR_CLOSE int fd = v->lower[i] >= 0 ? mount_seen(v, whole, i, err) : -1;
 
-		if (v->mounted[i] && fd < 0)
+		if (v->lower[i] >= 0 && fd < 0)
 			return -1;
 		if (fd >= 0 && box_mount_move(fd, path) < 0)
 			return hr_err_sys(err, errno, "mount /%s in the box", path);
+		hr_fd_close(&v->lower[i]);
 	}
 	return 0;
 }
@@ -502,7 +519,8 @@ detach(struct hr_err *err)
 /* Makes the box's root the only one. Until the host's root is detached, "/.." leads there, and so
  * could a link that the box, or its root directory, has: the document's mounts wait for that. In a
  * box with the host's programs the places of the system's mounts were just made; they come first,
- * while the guard prepares the layers. Its overlay needs the host's root. */
+ * while the guard prepares the layers. Its overlay needs the host's root. Without a sysfs, /sys is
+ * a directory of the box, whose links must not be followed yet. */
 static int
 enter_root(struct view *v, struct hr_err *err)
 {
@@ -522,7 +540,8 @@ enter_root(struct view *v, struct hr_err *err)
 	    fchdir(tree) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
 		return hr_err_sys(err, errno, "change the root to the box's");
 	if ((own && detach(err) < 0) || put_list(v, system, err) < 0 || fill_system(err) < 0 ||
-	    box_mask(err) < 0 || (!own && (put_host(v, err) < 0 || detach(err) < 0)))
+	    (v->sysfs && box_mask(err) < 0) ||
+	    (!own && (put_host(v, err) < 0 || detach(err) < 0)) || (!v->sysfs && box_mask(err) < 0))
 		return -1;
 	return put_list(v, v->n, err);
 }

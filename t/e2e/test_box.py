@@ -428,6 +428,21 @@ def planted(b):
     equal((os.listdir(victim), status, "handrail-box:" in err), ([], 125, True), (out, err))
 
 
+def linked_var(b):
+    """Where the host's /var is a link, the box has the directories behind it, whatever an earlier start left."""
+    machine = b.directory("machine")
+    make = ("mount -t tmpfs machine $1; cd $1; mkdir -p data/var; mount --rbind /var data/var; ln -s /data/var var\n"
+            "for n in /*; do\n"
+            "  if [ -L $n ]; then cp -P $n .; elif [ -d $n ] && [ $n != /var ]; then\n"
+            "    mkdir .$n; mount --rbind $n .$n; fi\ndone\nexec chroot . $2")
+    for _ in range(2):
+        d = b.document("cat /var/lib/dpkg/status | wc -c; mkdir -p /data/var; rm -rf /data/var/lib; "
+                       "ln -s /../etc /data/var/lib")
+        p = subprocess.run(["unshare", "-m", "sh", "-ec", make, "sh", machine, b.program], input=json.dumps(d),
+                           text=True, capture_output=True, timeout=PATIENCE, check=False)
+        equal((p.returncode, p.stdout, p.stderr), (0, "%d\n" % os.stat("/var/lib/dpkg/status").st_size, ""))
+
+
 def foreign_root(b):
     """A system of one's own: its files and no others, and changes beside it."""
     root = b.directory("root")
@@ -702,8 +717,8 @@ def shared_storage(b):
 
 CASES = [files, kept, first_start, own_files, hosts, sources, added, processes, boot_id, network, every_address,
          resolver, container, nested_root, fence, launchers_file, signals, terminal, mounts, planted,
-         foreign_root, limits, errors, checked, status_and_streams, detached, ended_early, delegated, given_up,
-         killed, killed_untied, shared_storage]
+         linked_var, foreign_root, limits, errors, checked, status_and_streams, detached, ended_early, delegated,
+         given_up, killed, killed_untied, shared_storage]
 
 
-sys.exit(main(CASES, once=((resolver, True), (delegated, False))))
+sys.exit(main(CASES, once=((resolver, True), (linked_var, True), (delegated, False))))
