@@ -207,6 +207,9 @@ main(int argc, char **argv)
 	if ((o.file != NULL ? hr_path_read(o.file, &text, &e)
 			    : hr_path_read_fd(STDIN_FILENO, "standard input", &text, &e)) < 0)
 		return fail(STATUS_USAGE, &e);
+	/* a caller that has failed meanwhile reports the reason itself */
+	if (o.control >= 0 && o.file == NULL && text.len == 0)
+		return STATUS_FAILED;
 	if (box_spec_read(&s, hr_buf_str(&text), text.len, &e) < 0)
 		status = fail(STATUS_USAGE, &e);
 	else

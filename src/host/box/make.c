@@ -391,9 +391,12 @@ launch_box(struct launch *l, struct hr_box *b, const struct hr_buf *document, st
 	HR_BUF(line, HR_BOX_LINE_MAX);
 	char said[LAST_WORDS];
 	int status = -1, known, r;
+	size_t done = 0;
+	ssize_t n = 1;
 
 	/* a launcher that has ended has printed why */
-	(void)hr_fd_send(l->document, document->p, document->len, -1, NULL);
+	for (; done < document->len && n > 0; done += n > 0 ? (size_t)n : 0)
+		n = hr_fd_send(l->document, document->p + done, document->len - done, -1, NULL);
 	hr_fd_close(&l->document);
 	known = read_line(l->control, &line) ? hr_box_take_process(b, hr_buf_str(&line), err) : 0;
 	r = known > 0 ? release(b, l->control, &line, err) : known;
