@@ -307,6 +307,27 @@ def new_keys():
         h.say.update({look: [(200, h.runtime(session_api_key="session-key-3"))], run: [(503, {}), (200, ok)]})
         equal(used(), "session-key-3", "of the request that was sent again")
         equal(used(), "session-key-3", "of the next process")
+        # another process has resumed it since
+        h.say.update({look: [(200, h.runtime(session_api_key="session-key-4"))], run: [(401, {}), (200, ok)]})
+        equal(used(), "session-key-4")
+        h.say[run] = [(401, {}), (200, ok)]
+        h.fails(1, "status 401", "run", "true")  # the same key
+        # another process has replaced the sandbox while this one's request failed
+        record = h.path("state", "default.json")
+
+        def replaced(unused):
+            with open(record) as f:
+                o = json.load(f)
+            o["backend"]["key"] = "of another"
+            with open(record, "w") as f:
+                json.dump(o, f)
+            return 503, {}
+
+        h.say.update({look: [(200, h.runtime(session_api_key="session-key-5"))], run: [replaced, (200, ok)]})
+        h.ok("run", "true")
+        with open(record) as f:
+            equal(json.load(f)["backend"]["key"], "of another")
+        h.say[run] = [(200, ok)]
         h.ok("pause")
         h.say[look] = [(200, h.runtime(session_api_key="a\r\nX: y"))]
         h.fails(1, "not valid in a header", "resume")

@@ -237,8 +237,11 @@ static bool
 request_failed(void *arg, unsigned attempt, struct hr_err *err)
 {
 	struct hr_sandbox *s = arg;
+	HR_FREE char *before = NULL;
 	bool again = false;
 
+	if (s->state_dir != NULL && s->ops->record != NULL)
+		before = s->ops->record(s->self, NULL);
 	if (s->ops->failed != NULL)
 		s->ops->failed(s->self, attempt, &again, err);
 	hr_mask_error(s, err);
@@ -246,8 +249,8 @@ request_failed(void *arg, unsigned attempt, struct hr_err *err)
 		return false;
 	ask_endpoint(s);
 	/* The next process reads the record. A full disk is no reason to give up the request. */
-	if (s->state_dir != NULL)
-		(void)hr_record_renew(s, NULL);
+	if (before != NULL)
+		(void)hr_record_renew(s, before, NULL);
 	return hr_client_point(&s->client, &s->endpoint, err) == 0;
 }
 
@@ -493,7 +496,7 @@ hr_sandbox_resume(struct hr_sandbox *s, struct hr_err *err)
 	/* the address may have changed */
 	if (use_endpoint(s, err) != 0)
 		return -1;
-	return s->state_dir != NULL ? hr_record_renew(s, err) : 0;
+	return s->state_dir != NULL ? hr_record_renew(s, NULL, err) : 0;
 }
 
 int

@@ -108,12 +108,13 @@ read_record(const char *path, struct hr_err *err)
 }
 
 int
-hr_record_renew(struct hr_sandbox *s, struct hr_err *err)
+hr_record_renew(struct hr_sandbox *s, const char *before, struct hr_err *err)
 {
 	HR_FREE char *path = hr_record_path(s->state_dir, s->sid, SUFFIX);
 	HR_FREE char *backend = NULL;
 	HR_PUT struct json_object *o = NULL;
 	HR_PUT struct json_object *now = NULL;
+	HR_PUT struct json_object *old = NULL;
 	struct hr_err e = {0};
 	HR_BUF(b, RECORD_MAX);
 	int r = path != NULL ? 0 : hr_err_nomem(&e);
@@ -122,6 +123,12 @@ hr_record_renew(struct hr_sandbox *s, struct hr_err *err)
 		backend = s->ops->record(s->self, &e);
 		if (backend == NULL || hr_json_decode(backend, strlen(backend), &now, NULL) != 0)
 			r = e.code != HR_OK ? -1 : hr_err_nomem(&e);
+		/* another process has its own sandbox of this name, or has renewed it already */
+		if (r == 0 && before != NULL &&
+		    (hr_json_decode(before, strlen(before), &old, NULL) != 0 ||
+			json_object_equal(old, now) ||
+			!json_object_equal(old, hr_json_at(o, "backend"))))
+			return 0;
 		if (r == 0 && s->endpoint.url != NULL)
 			r = hr_json_set(o, "url", json_object_new_string(s->endpoint.url), &e);
 		if (r == 0)

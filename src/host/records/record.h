@@ -12,8 +12,9 @@ int hr_record_save(struct hr_sandbox *s, struct hr_err *err);
 /* Records a sandbox that is not ready. */
 int hr_record_save_begun(struct hr_sandbox *s, struct hr_err *err);
 
-/* Updates an existing record by the back-end's present address and token. */
-int hr_record_renew(struct hr_sandbox *s, struct hr_err *err);
+/* Updates an existing record by the back-end's present address and token; unless `before` is NULL,
+ * only one that has what the back-end's record() returned earlier, and only if that has changed. */
+int hr_record_renew(struct hr_sandbox *s, const char *before, struct hr_err *err);
 
 /* A record as read. Strings are NULL if absent; all of them if there is no record. */
 struct hr_record {

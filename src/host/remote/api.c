@@ -385,6 +385,15 @@ look(struct hr_remote *remote, struct hr_err *err)
 	return look_at_pod(remote, status, err);
 }
 
+bool
+hr_remote_has_new_key(struct hr_remote *remote)
+{
+	HR_FREE char *before = remote->key != NULL ? strdup(remote->key) : NULL;
+
+	return look(remote, NULL) == 0 && remote->key != NULL &&
+	       (before == NULL || strcmp(before, remote->key) != 0);
+}
+
 int
 hr_remote_wait(struct hr_remote *remote, struct hr_err *err)
 {

@@ -348,6 +348,8 @@ remote_failed(void *self, unsigned attempt, bool *ret_again, struct hr_err *err)
 		return;
 	if (err->status == 503 && hr_config_bool(remote->h->config, "sandbox.keep_runtime_alive"))
 		*ret_again = resume_for(remote, attempt, err);
+	else if (err->status == 401)
+		*ret_again = attempt == 1 && hr_remote_has_new_key(remote);
 	else if (err->status == 404)
 		say(err, "Runtime is not responding. This may be temporary, please try again.");
 	else if (err->status >= 502 && err->status <= 504)

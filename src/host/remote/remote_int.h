@@ -30,6 +30,9 @@ int hr_remote_find(struct hr_remote *r, enum hr_connected *ret, struct hr_err *e
 int hr_remote_start(struct hr_remote *r, enum hr_connected *ret, struct hr_err *err);
 /* Waits until the sandbox answers. */
 int hr_remote_wait(struct hr_remote *r, struct hr_err *err);
+/* Asks the service for the sandbox's key, which a resume by another process may have replaced.
+ * Returns true if it is another one than before. */
+bool hr_remote_has_new_key(struct hr_remote *r);
 /* Sends "/pause" or the like for this sandbox. */
 int hr_remote_post(struct hr_remote *r, const char *what, struct hr_err *err);
 int hr_remote_resume(void *remote, struct hr_err *err);
