@@ -34,7 +34,9 @@ struct hr_wsconn {
 	struct hr_buf out;
 	size_t sent;
 	bool asked, open, closing, trusted;
-	bool heard; /* has sent something since the last ping */
+	bool heard;                    /* has sent something since the last ping */
+	bool behind;                   /* had output to take at the last ping */
+	uint64_t taken, taken_at_ping; /* bytes of output */
 	int late_code;
 	const char *late_reason;
 	void *own;
@@ -92,6 +94,7 @@ flush(struct hr_wsconn *c)
 		if (n < 0)
 			return errno == EAGAIN;
 		c->sent += (size_t)n;
+		c->taken += (uint64_t)n;
 	}
 	hr_buf_done(&c->out); /* an event may have been large */
 	hr_buf_init(&c->out, OUT_MAX);
@@ -187,6 +190,23 @@ hr_wsconn_close(struct hr_wsconn *c, int code, const char *reason)
 	wake(c);
 }
 
+/* Sends a ping. Returns false if the client has not answered the last one, and has not come nearer
+ * to it either: a slow client may have much to read before. */
+static bool
+ping(struct hr_wsconn *c)
+{
+	if (!c->heard && !(c->behind && c->taken > c->taken_at_ping))
+		return false;
+	c->behind = c->out.len > c->sent;
+	c->taken_at_ping = c->taken;
+	if (!c->heard)
+		return true;
+	c->heard = false;
+	hr_wsframe_put(&c->out, HR_WS_PING, NULL, "", 0);
+	wake(c);
+	return true;
+}
+
 /* Sends pings, and closes clients that have not answered the last one. */
 static void
 on_ping(void *arg)
@@ -200,13 +220,8 @@ on_ping(void *arg)
 		if (!c->trusted || c->closing)
 			continue;
 		any = true;
-		if (!c->heard) {
+		if (!ping(c))
 			hr_wsconn_close(c, 1011, "No answer to a ping");
-			continue;
-		}
-		c->heard = false;
-		hr_wsframe_put(&c->out, HR_WS_PING, NULL, "", 0);
-		wake(c);
 	}
 	s->pings = false;
 	if (any)

@@ -16,6 +16,7 @@
 static struct hr_loop *loop;
 static struct hr_wsserve *server;
 static struct sockaddr_un addr;
+static struct hr_wsconn *first;
 static bool trusts;
 static int left;
 
@@ -23,6 +24,7 @@ static void
 asked(void *arg, struct hr_wsconn *c)
 {
 	(void)arg;
+	first = c;
 	hr_wsconn_accept(c);
 	if (trusts)
 		hr_wsconn_trust(c);
@@ -89,6 +91,16 @@ run(struct hr_watch *w)
 }
 
 static void
+run_for(int64_t ms)
+{
+	struct hr_watch *timer = hr_loop_timer(loop, stop, loop, NULL);
+
+	ck_assert_ptr_nonnull(timer);
+	ck_assert_int_eq(hr_watch_arm(timer, ms, NULL), 0);
+	run(timer);
+}
+
+static void
 until_readable(int fd)
 {
 	run(hr_loop_readable(loop, fd, stop, loop, NULL));
@@ -136,10 +148,9 @@ START_TEST(one_that_vanished_is_noticed)
 	fd = client();
 	hear(fd, got, sizeof(got));
 	ck_assert_mem_eq(got, want, sizeof(got));
-	while (left == 0) {
-		(void)close(fd);
+	(void)close(fd);
+	while (left == 0)
 		ck_assert_int_eq(hr_loop_run(loop, NULL), 0);
-	}
 	ck_assert_int_eq(left, 1);
 }
 END_TEST
@@ -161,6 +172,37 @@ START_TEST(one_that_answers_stays)
 		until_readable(fd);
 		ck_assert_int_eq(recv(fd, buf, 2, MSG_DONTWAIT), 2);
 	}
+	ck_assert_int_eq(left, 0);
+	(void)close(fd);
+}
+END_TEST
+
+/* One that has much to read before the ping keeps its place while it reads. */
+START_TEST(one_that_reads_slowly_stays)
+{
+	static const char pong[] = "\x8a\x80\1\2\3\4";
+	const size_t len = 900000, all = 10 + len + 2; /* the text, and a ping */
+	char *text = calloc(1, len), buf[20000];
+	size_t got = 0;
+	ssize_t n = 0;
+	int fd;
+
+	ck_assert_ptr_nonnull(text);
+	trusts = true;
+	begin(400); /* the kernel takes more when three quarters of 200 KB are read */
+	fd = client();
+	hear(fd, buf, 0);
+	hr_wsconn_send(first, text, len);
+	free(text);
+	for (; got < all; got += (size_t)n) {
+		run_for(35);
+		n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
+		ck_assert_int_gt(n, 1);
+	}
+	ck_assert_uint_eq(got, all);
+	ck_assert_mem_eq(buf + n - 2, "\x89\x00", 2);
+	ck_assert_int_eq(write(fd, pong, 6), 6);
+	run_for(150);
 	ck_assert_int_eq(left, 0);
 	(void)close(fd);
 }
@@ -226,6 +268,7 @@ main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, one_that_vanished_is_noticed);
 	tcase_add_test(tc, one_that_answers_stays);
+	tcase_add_test(tc, one_that_reads_slowly_stays);
 	tcase_add_test(tc, tiny_frames_take_little_time);
 	suite_add_tcase(s, tc);
 	return lines_run(s);
