@@ -356,13 +356,20 @@ static void
 open_direct(struct hr_plugin *p)
 {
 	static const char prefix[] = "unix:";
-	const char *listen = p->all->ctx->settings.listen;
+	const struct hr_settings *c = &p->all->ctx->settings;
 	struct hr_err err = {0};
+	struct stat st;
 
-	if (!p->m.direct || strncmp(listen, prefix, sizeof(prefix) - 1) != 0)
+	if (!p->m.direct || !c->start_nginx || strncmp(c->listen, prefix, sizeof(prefix) - 1) != 0)
 		return;
-	if (hr_text_setf(&p->direct_path, &err, "%s.%s", listen + sizeof(prefix) - 1, p->m.name) ==
-	    0)
+	if (strchr(c->listen, '=') !=
+	    NULL) /* no name of a descriptor that is handed over has one */
+		(void)hr_err_set(&err, HR_E_INVAL, "%s has a \"=\"", c->listen);
+	else if (hr_text_setf(&p->direct_path, &err, "%s.%s", c->listen + sizeof(prefix) - 1,
+		     p->m.name) == 0 &&
+		 lstat(p->direct_path, &st) == 0 && !S_ISSOCK(st.st_mode))
+		(void)hr_err_set(&err, HR_E_INVAL, "%s is no socket", p->direct_path);
+	else if (err.code == HR_OK)
 		p->direct = listen_named(p, p->direct_path, geteuid(), &err);
 	if (p->direct < 0)
 		hr_log(HR_LOG_WARNING, "plugin %s has no direct socket: %s", p->m.name, err.msg);
