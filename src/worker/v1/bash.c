@@ -32,6 +32,7 @@
 #define COMMANDS_MAX 64
 #define RUNNING_MAX 16
 #define KEPT_MAX ((uint64_t)512 << 20) /* bytes of output of all commands that have ended */
+#define UNWATCHED_MS 200  /* the wait between two looks at a command that cannot be watched */
 #define OVERTIME_MS 10000 /* after its limit the keeper ends a command that its minder cannot */
 
 static const struct hr_rex_field bash_fields[] = {
@@ -122,7 +123,8 @@ static bool
 make(struct hr_rex_call *c, const struct hr_v1_command *m, const struct hr_buf *request, int all)
 {
 	if (all >= 0 && !make_room(c))
-		return hr_answer_later(c->ret, "too many commands run at the same time");
+		return hr_answer_later(
+		    c->ret, "too many commands run at the same time; end one of them");
 	if (all >= 0 && hr_v1_make_files(c, m->id, request) == 0)
 		return true;
 	hr_log(HR_LOG_ERROR, "no files for the output of a command: %s", strerror(errno));
@@ -248,16 +250,17 @@ hr_v1_wait(const struct hr_rex_call *c, const char *id, int64_t until_ms, struct
 	HR_FREE char *path = hr_v1_path(c->w, id, "/status");
 	char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
 	bool leaves = false;
-	int64_t left;
+	int64_t left, most;
 	size_t i;
 	int watch, found;
 
 	fds[0] = (struct pollfd){.fd = watcher(), .events = POLLIN};
 	watch =
 	    path != NULL ? inotify_add_watch(fds[0].fd, path, IN_CLOSE_WRITE | IN_DELETE_SELF) : -1;
-	while ((found = hr_v1_look(c, id, state)) > 0 && !state->over && watch >= 0 && !leaves &&
-	       (left = until_ms - hr_now_ms()) > 0) {
-		if (poll(fds, (nfds_t)n, left > INT32_MAX ? INT32_MAX : (int)left) <= 0)
+	most = watch >= 0 ? INT32_MAX : UNWATCHED_MS;
+	while ((found = hr_v1_look(c, id, state)) > 0 && !state->over && !leaves &&
+	       (watch >= 0 || n > 1) && (left = until_ms - hr_now_ms()) > 0) {
+		if (poll(fds, (nfds_t)n, (int)(left < most ? left : most)) <= 0)
 			continue;
 		while (read(fds[0].fd, events, sizeof(events)) > 0)
 			;
