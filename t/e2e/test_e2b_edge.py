@@ -358,9 +358,14 @@ def direct(f):
             raise AssertionError("the request was sent again: %r" % (sock.accept(),))
     os.rename(link + ".kept", link)
     for body in (iter([b"x" * (1 << 20)] * 33), b"x" * (33 << 20)):
+        c = http.client.HTTPConnection("127.0.0.1", f.port, timeout=PATIENCE)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            equal(f.edge("POST", "/process.Process/List", o, body=body, **token),
-                  (413, {"detail": "Request Entity Too Large"}))
+            c.request("POST", "/process.Process/List", body,
+                      {"E2b-Sandbox-Id": o["sandboxID"], "E2b-Sandbox-Port": "49983",
+                       **{k.replace("_", "-"): v for k, v in token.items()}})
+        answer = c.getresponse()
+        equal((answer.status, json.loads(answer.read())), (413, {"detail": "Request Entity Too Large"}))
+        c.close()
     equal(f.edge("POST", "/process.Process/List", o, body="{}", **token), (200, {}))
 
 
