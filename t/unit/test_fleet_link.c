@@ -16,7 +16,7 @@
 
 #define ID "00112233445566778899aabbccddeeff"
 
-static char top[] = "/tmp/test_fleet_link.XXXXXX", place[80];
+static char top[32], place[80];
 static unsigned renamed;
 static ino_t before; /* 0: there is no name yet */
 
@@ -42,6 +42,14 @@ rename(const char *from, const char *to)
 }
 
 static void
+make_top(void)
+{
+	(void)snprintf(top, sizeof(top), "/tmp/test_fleet_link.XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(top));
+	renamed = 0;
+}
+
+static void
 socket_file(const char *path)
 {
 	ck_assert_int_eq(mknod(path, S_IFSOCK | 0600, 0), 0);
@@ -52,7 +60,7 @@ START_TEST(name_is_replaced_at_once)
 	char one[64], two[64], rest[100], at[HR_FLEET_PLACE];
 	struct hr_err err = {0};
 
-	ck_assert_ptr_nonnull(mkdtemp(top));
+	make_top();
 	(void)snprintf(place, sizeof(place), "%s/" ID, top);
 	(void)snprintf(one, sizeof(one), "%s/one", top);
 	(void)snprintf(two, sizeof(two), "%s/two", top);
@@ -82,7 +90,7 @@ START_TEST(direct_name)
 	char edge[128], url[160], other[128], beside[160];
 	struct hr_err err = {0};
 
-	ck_assert_ptr_nonnull(mkdtemp(top));
+	make_top();
 	(void)snprintf(place, sizeof(place), "%s/" ID ".envd", top);
 	(void)snprintf(edge, sizeof(edge), "%s/http.sock", top);
 	(void)snprintf(url, sizeof(url), "unix:%s", edge);

@@ -456,7 +456,7 @@ main(void)
 	tcase_add_test(tc, a_caller_that_is_killed_meanwhile_leaves_no_child);
 	tcase_add_test(tc, a_lock_of_another_thread_holds_nothing_up);
 	tcase_add_test(tc, wait_gives_status_and_cut_stderr);
-	tcase_add_test(tc, no_room_for_descriptors_is_an_error);
+	tcase_add_test(native, no_room_for_descriptors_is_an_error); /* it limits the process */
 	tcase_add_test(
 	    native, a_program_is_not_waited_for_for_ever); /* valgrind has no pidfd_open() */
 	suite_add_tcase(s, tc);

@@ -266,6 +266,8 @@ main(void)
 	TCase *tc = tcase_create("wsserve");
 
 	tcase_set_timeout(tc, 120);
+	/* each has a server that serves until the process ends, and times of its own */
+	tcase_set_tags(tc, "no-valgrind");
 	tcase_add_test(tc, one_that_vanished_is_noticed);
 	tcase_add_test(tc, one_that_answers_stays);
 	tcase_add_test(tc, one_that_reads_slowly_stays);
