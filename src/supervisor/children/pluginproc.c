@@ -362,8 +362,8 @@ open_direct(struct hr_plugin *p)
 
 	if (!p->m.direct || !c->start_nginx || strncmp(c->listen, prefix, sizeof(prefix) - 1) != 0)
 		return;
-	if (strchr(c->listen, '=') !=
-	    NULL) /* no name of a descriptor that is handed over has one */
+	/* a descriptor is handed over by its path, and such a name has no "=" */
+	if (strchr(c->listen, '=') != NULL)
 		(void)hr_err_set(&err, HR_E_INVAL, "%s has a \"=\"", c->listen);
 	else if (hr_text_setf(&p->direct_path, &err, "%s.%s", c->listen + sizeof(prefix) - 1,
 		     p->m.name) == 0 &&
