@@ -262,6 +262,25 @@ def another_setting():
         equal((s.get("/alive").status, os.path.lexists(second)), (200, False))
 
 
+def no_direct_socket():
+    """Another file at the place of a plugin's socket stays, and a path that cannot be handed over has none."""
+    for name, why in (("server.sock", "is no socket"), ("a=b.sock", 'has a "="')):
+        with Server(settings={}, ready=None) as s:
+            s.unix = os.path.join(s.top, name)
+            s.write_settings({"listen": "unix:" + s.unix})
+            if why == "is no socket":
+                with open(s.unix + ".envd", "w") as f:
+                    f.write("mine")
+            s.start()
+            s.upgrade()
+            equal((s.get("/alive").status, why in s.log()), (200, True), s.log())
+            if why == "is no socket":
+                with open(s.unix + ".envd") as f:
+                    equal(f.read(), "mine")
+            else:
+                equal(os.path.lexists(s.unix + ".envd"), False)
+
+
 def checked_without_a_trace():
     with Server(unix=True, ready=None) as s:
         for _ in range(2):
@@ -273,4 +292,4 @@ def checked_without_a_trace():
 if __name__ == "__main__":
     sys.exit(run_tests([like_a_port, with_a_key, clients_are_one_address, with_tls, the_group_of_a_directory,
                         others_cannot_connect, ends_of_all_kinds, successors_keep_their_socket, stale_and_busy,
-                        paths, another_setting, checked_without_a_trace]))
+                        paths, another_setting, no_direct_socket, checked_without_a_trace]))
