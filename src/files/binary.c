@@ -38,23 +38,29 @@ is_suspect(size_t odd, size_t low, size_t len)
 	return (odd * 10 > len * 3 && low * 20 < len) || (odd * 5 > len * 4 && low * 5 > len * 4);
 }
 
-/* Applies doc/files.md, "A charset that is certain", 2. */
-static bool
-is_sure_utf8(const char *p, size_t len)
+/* Counts the characters of more than one byte in UTF-8 that the original's detector accepts. With
+ * *ret_cut the bytes end within a character; it does not count. Returns 0 for other bytes. */
+static unsigned
+count_wide(const char *p, size_t len, bool *ret_cut)
 {
 	const char *end = p + len;
 	unsigned many = 0;
 	size_t n;
 	int32_t cp;
 
+	*ret_cut = false;
 	for (; p < end; p += n) {
 		cp = hr_utf8_next(p, end, &n);
-		if (cp < 0 || hr_utf8_is_surrogate(cp) || (cp >= 0x10000 && cp <= 0x1FFFF) ||
-		    cp == 0x0E || cp == 0x0F || cp == 0x1B)
-			return false;
-		many += n > 1;
+		if (cp < 0 && p + n == end && (unsigned char)*p >= 0xC2 &&
+		    (unsigned char)*p <= 0xF4)
+			*ret_cut = true;
+		else if (cp < 0 || hr_utf8_is_surrogate(cp) || (cp >= 0x10000 && cp <= 0x1FFFF) ||
+			 cp == 0x0E || cp == 0x0F || cp == 0x1B)
+			return 0;
+		else
+			many += n > 1;
 	}
-	return many >= 4;
+	return many;
 }
 
 /* Applies rule e. */
@@ -62,14 +68,20 @@ static bool
 is_decodable(const char *p, size_t len)
 {
 	enum hr_bom bom = hr_charset_bom(p, len);
+	unsigned many;
+	bool cut;
 
 	switch (bom) {
 	case HR_BOM_NONE: break;
 	case HR_BOM_ODD: return false;
 	default: return hr_charset_fits(hr_charset_of_bom(bom), p, len);
 	}
+	/* doc/files.md, "A charset that is certain", 2 */
+	many = count_wide(p, len, &cut);
 	if (hr_charset_has_high(p, len) && hr_charset_check_utf8(p, len, NULL) == 0)
-		return is_sure_utf8(p, len);
+		return many >= 4;
+	if (cut && many >= 2)
+		return false;
 	return hr_guess_sure(p, len);
 }
 

@@ -8,6 +8,8 @@
 
 #include "base/text/utf8.h"
 
+#define PY_INT_DIGITS 4300 /* int() refuses longer strings */
+
 void
 hr_pytext_universal(struct hr_buf *text, size_t from)
 {
@@ -164,9 +166,13 @@ int
 hr_pytext_int(const char *p, size_t len, int64_t *ret)
 {
 	bool negative = false, digit = false;
+	size_t digits = 0, i;
 	int64_t v = 0;
 	const char *end;
 
+	for (i = 0; i < len; i++) /* blanks for strip(), but not for int() */
+		if (p[i] >= 0x1C && p[i] <= 0x1F)
+			return -1;
 	hr_utf8_strip(&p, &len);
 	end = p + len;
 	if (p < end && (*p == '+' || *p == '-'))
@@ -176,7 +182,7 @@ hr_pytext_int(const char *p, size_t len, int64_t *ret)
 			digit = false;
 			continue;
 		}
-		if (*p < '0' || *p > '9')
+		if (*p < '0' || *p > '9' || ++digits > PY_INT_DIGITS)
 			return -1;
 		digit = true;
 		if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *p - '0', &v))

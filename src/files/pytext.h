@@ -30,8 +30,8 @@ size_t hr_pytext_rstrip(const char *p, size_t len);
 /* Clamps list[start:end] of n items as Python does: *ret_from <= *ret_to <= n. */
 void hr_pytext_slice(size_t n, int64_t start, int64_t end, size_t *ret_from, size_t *ret_to);
 
-/* Parses as int(text): surrounding blanks, a sign, digits with single underscores between. Returns
- * 0 or -1. Numbers beyond 64 bits are clamped. */
+/* Parses as int(text): surrounding blanks, a sign, at most 4,300 digits with single underscores
+ * between. Returns 0 or -1. Numbers beyond 64 bits are clamped. */
 int hr_pytext_int(const char *p, size_t len, int64_t *ret);
 
 #endif

@@ -130,7 +130,8 @@ check_editor(unsigned choice, const struct hr_span arg[ARGUMENTS])
 	load(&before);
 	r = edit(&q, &text, &diff);
 	load(&after);
-	if (r != HR_EDIT_DONE || choice % 5 == 2)
+	/* an edit that makes the file binary is kept, with an error */
+	if (choice % 5 == 2 || (r != HR_EDIT_DONE && !(choice % 5 < 2 && hr_binary_file(file))))
 		must(before.len == after.len &&
 		     memcmp(hr_buf_str(&before), hr_buf_str(&after), before.len) == 0);
 	if (r == HR_EDIT_DONE && choice % 5 < 2 && !hr_binary_file(file)) {

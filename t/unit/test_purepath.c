@@ -183,7 +183,11 @@ START_TEST(integers)
 	    {"\xC2\xA0"
 	     "7",
 		1, 7},
-	    {"99999999999999999999", 1, INT64_MAX}, {"1 2", 0, 0}, {"+", 0, 0}};
+	    {"99999999999999999999", 1, INT64_MAX}, {"1 2", 0, 0}, {"+", 0, 0},
+	    {"\x1C"
+	     "7",
+		0, 0},
+	    {"7\x1F", 0, 0}, {"\f7\v", 1, 7}};
 	int64_t got = 0;
 
 	ck_assert_int_eq(
@@ -209,7 +213,7 @@ main(void)
 	tcase_add_loop_test(tc, rejoin, 0, 7);
 	tcase_add_test(tc, characters);
 	tcase_add_loop_test(tc, slices, 0, 9);
-	tcase_add_loop_test(tc, integers, 0, 16);
+	tcase_add_loop_test(tc, integers, 0, 19);
 	suite_add_tcase(s, tc);
 	return lines_run(s);
 }

@@ -127,7 +127,9 @@ put_snippet(struct edit *e, const char *what, bool with_path, const struct hr_bu
 	edit_put_block(e, what, with_path, p + begin, end - begin, first);
 }
 
-/* Replaces the file's text by `after`; *now is the text that it then holds. */
+/* Replaces the file's text by `after`; *now is the text that it then holds. The original reads the
+ * file again for its answer: a change that makes the file binary or too large stays, with an error.
+ */
 static enum hr_edit_result
 change(struct edit *e, const struct hr_encoding *enc, bool added, const struct hr_buf *text,
     const struct hr_buf *after, struct hr_buf *now)
@@ -138,10 +140,13 @@ change(struct edit *e, const struct hr_encoding *enc, bool added, const struct h
 		e->text->fail = after->fail;
 	else
 		r = edit_store(e, enc, added, after, now);
-	if (r == HR_EDIT_DONE) {
-		remember(e, hr_span_of_buf(text));
-		put_diff(e, hr_span_of_buf(text), hr_span_of_buf(after));
-	}
+	if (r != HR_EDIT_DONE)
+		return r;
+	remember(e, hr_span_of_buf(text));
+	e->exists = stat(e->file, &e->st) == 0;
+	r = edit_validate(e);
+	if (r == HR_EDIT_DONE)
+		put_diff(e, hr_span_of_buf(text), hr_span_of_buf(added ? now : after));
 	return r;
 }
 
@@ -305,21 +310,40 @@ insert_at(struct edit *e, const struct hr_encoding *enc, const struct hr_buf *te
 	return r;
 }
 
+/* Appends the number that came as a string, in decimal; it may have more digits than 64 bits. */
+static void
+put_number(struct hr_buf *b, struct hr_span s, bool negative)
+{
+	bool zero = true; /* no digit but 0 yet */
+	size_t i;
+
+	if (negative)
+		hr_buf_addc(b, '-');
+	for (i = 0; i < s.len; i++) {
+		if (s.p[i] < '0' || s.p[i] > '9' || (zero && s.p[i] == '0'))
+			continue;
+		zero = false;
+		hr_buf_addc(b, s.p[i]);
+	}
+}
+
 static enum hr_edit_result
 insert_in(
     struct edit *e, const struct hr_encoding *enc, const struct hr_buf *text, struct hr_span new)
 {
 	int64_t lines = (int64_t)hr_pytext_lines(hr_buf_str(text), text->len), line = 0;
+	struct hr_span given;
 
 	if (!line_number(e, &line))
 		return HR_EDIT_ERROR;
 	if (line < 0 || line > lines) {
 		hr_buf_adds(e->text, "Invalid `insert_line` parameter: ");
-		if (hr_json_type(e->q->insert_line) == HR_PY_STR)
-			/* the line came as a string and was converted */
-			hr_buf_addf(e->text, "%" PRId64, line);
-		else
+		if (hr_json_type(e->q->insert_line) == HR_PY_STR) {
+			given.p = hr_json_str(e->q->insert_line, &given.len);
+			put_number(e->text, given, line < 0);
+		} else {
 			edit_put_value(e->text, e->q->insert_line);
+		}
 		hr_buf_addf(e->text,
 		    ". It should be within the range of allowed values: [0, %" PRId64 "]", lines);
 		return HR_EDIT_ERROR;
