@@ -96,6 +96,15 @@ hr_git_changes_drop(struct hr_buf *list, const struct hr_buf *names,
 	list->len = kept * sizeof(*one);
 }
 
+int
+hr_git_by_path(const void *a, const void *b)
+{
+	const struct hr_git_change *x = a, *y = b;
+	int c = strcmp(x->path, y->path);
+
+	return c != 0 ? c : (x->status < y->status) - (x->status > y->status);
+}
+
 void
 hr_git_changes_put(
     const struct hr_buf *list, int (*order)(const void *, const void *), struct hr_buf *json)

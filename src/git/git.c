@@ -293,15 +293,6 @@ begins_with(const char *path, const char *name)
 	return strncmp(path, name, strlen(name)) == 0;
 }
 
-static int
-compare(const void *a, const void *b)
-{
-	const struct hr_git_change *x = a, *y = b;
-	int c = strcmp(x->path, y->path);
-
-	return c != 0 ? c : (x->status > y->status) - (x->status < y->status);
-}
-
 /* Returns true for a repository that lacks the requested commit. */
 static bool
 lacks(const char *repo, const char *wanted)
@@ -349,7 +340,7 @@ list_changes(
 		hr_git_put_ascii(json, c.why.p, c.why.len);
 		hr_buf_addc(json, '}');
 	} else {
-		hr_git_changes_put(&c.list, compare, json);
+		hr_git_changes_put(&c.list, hr_git_by_path, json);
 	}
 	return 0;
 }

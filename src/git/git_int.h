@@ -64,6 +64,9 @@ void hr_git_changes_take(
 /* Drops each change below one of the NUL-terminated `names`, as is_below() decides. */
 void hr_git_changes_drop(struct hr_buf *list, const struct hr_buf *names,
     bool (*is_below)(const char *path, const char *name));
+/* Compares two struct hr_git_change by path, then status: a file that is deleted from the index and
+ * untracked is D, then A. */
+int hr_git_by_path(const void *a, const void *b);
 /* Sorts the list with order() (NULL: keeps git's order), which compares two struct hr_git_change,
  * and appends it as JSON. */
 void hr_git_changes_put(

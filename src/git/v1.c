@@ -148,16 +148,6 @@ changes_of(struct hr_buf *list, const char *repo, const char *prefix, const char
 	return 1;
 }
 
-/* Sorts by path, then status: a file can be both deleted from the index and untracked. */
-static int
-compare(const void *a, const void *b)
-{
-	const struct hr_git_change *x = a, *y = b;
-	int c = strcmp(x->path, y->path);
-
-	return c != 0 ? c : (x->status < y->status) - (x->status > y->status);
-}
-
 int
 hr_git_v1_changes(
     const char *directory, const char *wanted, struct hr_buf *json, struct hr_buf *why)
@@ -183,7 +173,7 @@ hr_git_v1_changes(
 	}
 	if (list.fail != HR_OK || nested.fail != HR_OK)
 		return hr_git_fail(why, "out of memory");
-	hr_git_changes_put(&list, compare, json);
+	hr_git_changes_put(&list, hr_git_by_path, json);
 	return json->fail == HR_OK ? 0 : hr_git_fail(why, "out of memory");
 }
 

@@ -154,6 +154,15 @@ def odd_changes():
         equal(p.changes()["error"].startswith("error_running_cmd:128:fatal: "), True)
 
 
+def deleted_and_untracked():
+    """A file that left the index but not the work tree: first what the comparison has, then what is untracked."""
+    with Place() as p:
+        p.clone()
+        p.git("w", "rm", "--cached", "c-mod", "same")
+        got = [c for c in p.changes() if c["path"] in ("c-mod", "same")]
+        equal(got, listed("D c-mod", "A c-mod", "D same", "A same"))
+
+
 def any_changes():
     """What the list for clients of the original leaves out or fails at, for all others."""
     names = [" lead", "a\tb", "a b.txt", "line\nfeed", "trail ", "ü/文.txt", '"q"', "\\", "-x", "foo/g", "foobar"]
@@ -317,8 +326,8 @@ def at_the_clients_paths():
         equal((done.returncode, done.stderr), (127, b"python3: there is no Python in this image\n"))
 
 
-TESTS = [branch_with_everything, unpushed_commit, no_remote_and_no_repository, nested, odd_changes, any_changes,
-         of_another_owner, texts, named_commits, at_the_clients_paths]
+TESTS = [branch_with_everything, unpushed_commit, no_remote_and_no_repository, nested, odd_changes,
+         deleted_and_untracked, any_changes, of_another_owner, texts, named_commits, at_the_clients_paths]
 
 
 def main():
