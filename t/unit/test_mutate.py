@@ -89,9 +89,16 @@ def verdicts():
         equal(verdict.split(":")[0] in ("equivalent", "test added"), True, key)
 
 
+def entries_to_try_again():
+    """Without a text those without a verdict, with one those that have it."""
+    known = {"src/a.c: x => y": "", "src/b.c: x => y": "equivalent: why", "src/a.c: z => 1": "test added: test_a"}
+    equal(mutate.to_try_again(known, ""), {"src/a.c: x => y"})
+    equal(mutate.to_try_again(known, "src/a.c"), {"src/a.c: x => y", "src/a.c: z => 1"})
+
+
 def main():
     tap = Tap()
-    for test in (places, a_line_with_strings, tests_of_folders, verdicts):
+    for test in (places, a_line_with_strings, tests_of_folders, verdicts, entries_to_try_again):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 
