@@ -130,8 +130,7 @@ hr_mime_by_content(const char *p, size_t len)
 	for (i = 0; i < sizeof(magic) / sizeof(*magic); i++)
 		if (len >= magic[i].len && memcmp(p, magic[i].bytes, magic[i].len) == 0)
 			return magic[i].type;
-	if (len >= 12 && memcmp(p, "RIFF", 4) == 0 &&
-	    memcmp(p + 8, "WEBPVP", 6 < len - 8 ? 6 : 4) == 0)
+	if (len >= 14 && memcmp(p, "RIFF", 4) == 0 && memcmp(p + 8, "WEBPVP", 6) == 0)
 		return "image/webp";
 	if (len >= 12 && memcmp(p, "RIFF", 4) == 0 && memcmp(p + 8, "WAVE", 4) == 0)
 		return "audio/wave";
