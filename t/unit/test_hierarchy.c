@@ -3,9 +3,12 @@
 #include "config.h"
 
 #include <check.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/path.h"
@@ -139,6 +142,66 @@ START_TEST(subgroups_and_their_files)
 }
 END_TEST
 
+/* The kernel's side of a group with processes: it refuses controllers `busy` times. */
+static int busy, sys_error;
+static char moved[64];
+
+ssize_t
+write(int fd, const void *p, size_t len)
+{
+	const char *text = p;
+
+	if (busy > 0 && len > 0 && text[0] == '+') {
+		busy--;
+		errno = EBUSY;
+		return -1;
+	}
+	if (len == 2 && memcmp(text, "22", 2) == 0) {
+		errno = sys_error;
+		return -1;
+	}
+	if (len <= 2 && strlen(moved) + len + 1 < sizeof(moved))
+		(void)strcat(strncat(moved, text, len), " ");
+	return (ssize_t)syscall(SYS_write, fd, p, len);
+}
+
+/* A group with processes gets controllers after they have moved; one may have ended meanwhile. */
+START_TEST(processes_make_room)
+{
+	struct hr_err err = {0};
+	HR_FREE char *top = hr_hierarchy_make(scratch, "top", &err);
+	HR_FREE char *server = hr_hierarchy_make(top, "handrail-server", &err);
+
+	ck_assert_ptr_nonnull(server);
+	write_file(top, "cgroup.subtree_control", "");
+	write_file(top, "cgroup.procs", "11\n22\n33\n");
+	write_file(server, "cgroup.procs", "");
+	sys_error = ESRCH;
+	moved[0] = '\0';
+	busy = 2;
+	ck_assert_msg(hr_hierarchy_share(top, "+memory", true, &err) == 0, "%s", err.msg);
+	ck_assert_str_eq(moved, "11 33 11 33 ");
+	moved[0] = '\0';
+	busy = 1;
+	ck_assert_int_eq(hr_hierarchy_share(top, "+memory", false, &err), 0);
+	ck_assert_str_eq(moved, "0 ");
+	moved[0] = '\0';
+	ck_assert_int_eq(hr_hierarchy_share(top, "+memory", true, &err), 0);
+	ck_assert_str_eq(moved, "");
+	sys_error = EPERM;
+	busy = 1;
+	ck_assert_int_eq(hr_hierarchy_share(top, "+memory", true, &err), -1);
+	ck_assert_int_eq(busy, 0);
+	ck_assert_str_eq(moved, "11 ");
+	sys_error = ESRCH;
+	busy = 100;
+	ck_assert_int_eq(hr_hierarchy_share(top, "+memory", true, &err), -1);
+	ck_assert_int_eq(err.sys, EBUSY);
+	ck_assert_int_eq(busy, 96);
+	busy = 0;
+}
+END_TEST
+
 int
 main(void)
 {
@@ -154,6 +217,7 @@ main(void)
 	tcase_add_test(tc, found_by_the_files_of_a_process);
 	tcase_add_test(tc, controllers_of_a_directory);
 	tcase_add_test(tc, subgroups_and_their_files);
+	tcase_add_test(tc, processes_make_room);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);
