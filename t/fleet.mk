@@ -1,6 +1,6 @@
 # fleet
-check_PROGRAMS += %D%/unit/test_fleet %D%/unit/test_fleet_e2b %D%/unit/test_fleet_link %D%/unit/test_fleet_visits
-TESTS += %D%/unit/test_fleet %D%/unit/test_fleet_e2b %D%/unit/test_fleet_link %D%/unit/test_fleet_visits
+check_PROGRAMS += %D%/unit/test_fleet %D%/unit/test_fleet_build %D%/unit/test_fleet_e2b %D%/unit/test_fleet_link %D%/unit/test_fleet_visits
+TESTS += %D%/unit/test_fleet %D%/unit/test_fleet_build %D%/unit/test_fleet_e2b %D%/unit/test_fleet_link %D%/unit/test_fleet_visits
 LONG_TESTS += %D%/e2e/test_e2b_control.py %D%/e2e/test_e2b_docker.py %D%/e2e/test_e2b_edge.py %D%/e2e/test_e2b_tables.py %D%/e2e/test_e2b_tls.py %D%/e2e/test_outsider.py %D%/e2e/test_fleet.py %D%/e2e/test_fleet_builds.py %D%/e2e/test_fleet_docker.py %D%/e2e/test_e2b_copies.py \
 	%D%/e2e/test_fleet_console.py %D%/e2e/test_fleet_upgrades.py %D%/e2e/test_fleet_kills.py \
 	%D%/e2e/test_fleet_once.py %D%/e2e/test_fleet_unread.py %D%/e2e/test_fleet_turns.py %D%/e2e/test_fleet_box.py %D%/e2e/test_fleet_copies.py
@@ -15,6 +15,9 @@ t_unit_test_fleet_LDADD = libfleet.la $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)
 t_unit_test_fleet_e2b_SOURCES = %D%/unit/test_fleet_e2b.c
 t_unit_test_fleet_e2b_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_fleet_e2b_LDADD = libfleet.la $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)
+t_unit_test_fleet_build_SOURCES = %D%/unit/test_fleet_build.c %D%/unit/lines.h
+t_unit_test_fleet_build_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_fleet_build_LDADD = libfleet.la $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)
 t_unit_test_fleet_link_SOURCES = %D%/unit/test_fleet_link.c
 t_unit_test_fleet_link_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_fleet_link_LDADD = libfleet.la $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)

@@ -414,6 +414,14 @@ START_TEST(connect_heads)
 	ck_assert_str_eq(t.name, "");
 	ck_assert_int_eq(ntohl(t.address.s_addr), 0x0A010203);
 	ck_assert_uint_eq(t.used, 31);
+	/* the longest address, and names that are as long and longer */
+	ck_assert_int_eq(connects(BYTES("CONNECT 223.123.123.123:1 HTTP/1.0\r\n\r\n"), &t), 1);
+	ck_assert_str_eq(t.name, "");
+	ck_assert_uint_eq(ntohl(t.address.s_addr), 0xDF7B7B7Bu);
+	ck_assert_int_eq(connects(BYTES("CONNECT abcdefg.example:1 HTTP/1.0\r\n\r\n"), &t), 1);
+	ck_assert_str_eq(t.name, "abcdefg.example");
+	ck_assert_int_eq(connects(BYTES("CONNECT abcdefgh.example:1 HTTP/1.0\r\n\r\n"), &t), 1);
+	ck_assert_str_eq(t.name, "abcdefgh.example");
 
 	hr_buf_adds(&b, "CONNECT a:1 HTTP/1.1\r\nX: ");
 	while (b.len < 16384 - 4)
