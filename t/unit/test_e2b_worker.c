@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lines.h"
+#include "request.h"
 #include "worker/e2b/e2b.h"
 #include "worker/e2b/mime.h"
 
@@ -197,6 +198,57 @@ START_TEST(many_ranges)
 }
 END_TEST
 
+static const struct {
+	const char *query, *refused; /* NULL: accepted */
+} queries[] = {
+    {"", NULL},
+    {"path=a&username=b&signature=c&signature_expiration=1", NULL},
+    {"other=1&other=2", NULL},
+    {"path=a&pat=b", NULL},
+    {"path=a&p%61th=b", "path"},
+    {"path&path", "path"},
+    {"username=&a=1&username=", "username"},
+    {"signature=a&signature=b", "signature"},
+    {"signature_expiration=1&signature_expiration=1", "signature_expiration"},
+    {"signature_expiration=", ""},
+    {"signature_expiration=-1", ""},
+    {"signature_expiration=999999999999999999", NULL},
+    {"signature_expiration=1000000000000000000", ""},
+};
+
+START_TEST(queries_of_requests)
+{
+	char uri[200];
+	HR_BUF(path, 1000);
+	HR_BUF(want, 1000);
+	HR_CLEAN(hr_answer_done) struct hr_answer a;
+	struct hr_request r;
+	struct hr_e2b_call c = {.r = &r, .ret = &a};
+	const char *refused = queries[_i].refused;
+
+	(void)snprintf(uri, sizeof(uri), "/files?%s", queries[_i].query);
+	r = request_blank("GET", uri);
+	r.path = &path;
+	hr_answer_init(&a);
+	ck_assert_int_eq(hr_request_split(&r), 0);
+	ck_assert_int_eq(hr_e2b_check_query(&c), refused == NULL);
+	if (refused == NULL)
+		return;
+	ck_assert_int_eq(a.status, 400);
+	if (*refused != '\0')
+		hr_buf_addf(&want,
+		    "Invalid format for parameter %s: multiple values for single value parameter "
+		    "'%s'\n",
+		    refused, refused);
+	else
+		hr_buf_addf(&want,
+		    "Invalid format for parameter signature_expiration: error binding string "
+		    "parameter: strconv.ParseInt: parsing \"%s\": invalid syntax\n",
+		    queries[_i].query + strlen("signature_expiration="));
+	ck_assert_str_eq(hr_buf_str(&a.body), hr_buf_str(&want));
+}
+END_TEST
+
 int
 main(void)
 {
@@ -210,6 +262,7 @@ main(void)
 	tcase_add_test(t, parents);
 	tcase_add_loop_test(t, ranges_of_a_request, 0, (int)(sizeof(ranges) / sizeof(*ranges)));
 	tcase_add_test(t, many_ranges);
+	tcase_add_loop_test(t, queries_of_requests, 0, (int)(sizeof(queries) / sizeof(*queries)));
 	suite_add_tcase(s, t);
 	return lines_run(s);
 }

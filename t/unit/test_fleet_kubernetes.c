@@ -122,6 +122,29 @@ START_TEST(nothing_of_ours)
 }
 END_TEST
 
+/* A state after the last one is that of a later program. */
+START_TEST(states_of_rows)
+{
+	HR_BUF(b, 1000);
+	struct hr_fleet_row r;
+	int i;
+
+	for (i = -1; i <= HR_FLEET_STATES; i++) {
+		struct json_object *o;
+
+		hr_buf_reset(&b);
+		hr_buf_addf(&b, "{\"id\":\"" ID "\",\"state\":%d,\"request\":\"\"}", i);
+		o = read_json(b.p);
+		ck_assert_int_eq(hr_object_read_row(o, &r), i >= 0 && i < HR_FLEET_STATES);
+		if (i >= 0 && i < HR_FLEET_STATES) {
+			ck_assert_int_eq(r.state, i);
+			hr_fleet_row_done(&r);
+		}
+		json_object_put(o);
+	}
+}
+END_TEST
+
 /* Of one session and key one name, and of another one another. */
 START_TEST(names)
 {
@@ -200,6 +223,7 @@ main(void)
 
 	tcase_add_test(t, there_and_back);
 	tcase_add_loop_test(t, nothing_of_ours, 0, sizeof(damaged) / sizeof(*damaged));
+	tcase_add_test(t, states_of_rows);
 	tcase_add_test(t, names);
 	tcase_add_test(t, cache);
 	suite_add_tcase(s, t);

@@ -1,6 +1,7 @@
 /* The V1 API without commands: parameters of a query, ids, and the files of commands. */
 #include "config.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -10,6 +11,7 @@
 #include "lines.h"
 #include "request.h"
 #include "scratch.h"
+#include "worker/beside.h"
 #include "worker/v1/command.h"
 
 #define ID_A "0123456789abcdef0123456789ab0000"
@@ -402,6 +404,59 @@ START_TEST(outputs)
 }
 END_TEST
 
+/* ---- processes of MCP ---- */
+
+START_TEST(processes)
+{
+	static const char other[] = "0123";
+	HR_FREE char *path = hr_v1_path(&w, DASHED_A, "/status");
+	HR_FREE char *stop = hr_v1_path(&w, DASHED_A, "/stop");
+	HR_BUF(b, 1000);
+	struct hr_err err = {0};
+	struct hr_mcp_process p;
+	int minder;
+
+	ck_assert_int_eq(hr_beside.look(&w, DASHED_A, &p), 0);
+	ck_assert_int_eq(hr_beside.stop(&w, DASHED_A), -1);
+	make(DASHED_A, "1000 ");
+	write_file(DASHED_A, "/out", "12345");
+	write_file(DASHED_A, "/err", "67");
+	minder = open(path, O_RDWR | O_CLOEXEC);
+	ck_assert_int_eq(flock(minder, LOCK_EX), 0);
+	ck_assert_int_eq(hr_beside.look(&w, other, &p), 0);
+	ck_assert_int_eq(hr_beside.look(&w, DASHED_A, &p), 1);
+	ck_assert(!p.over);
+	ck_assert_uint_eq(p.bytes, 5); /* the note at the end comes with it */
+	errno = 0;
+	ck_assert_int_eq(hr_beside.stop(&w, other), -1);
+	ck_assert_int_eq(errno, ENOENT);
+	ck_assert_int_ne(access(stop, F_OK), 0);
+	ck_assert_int_eq(hr_beside.stop(&w, DASHED_A), 0);
+	ck_assert_int_eq(access(stop, F_OK), 0);
+	ck_assert_int_eq(close(minder), 0);
+	write_file(DASHED_A, "/status", "1000 7 2000\n");
+	ck_assert_int_eq(hr_beside.look(&w, DASHED_A, &p), 1);
+	ck_assert(p.over);
+	ck_assert_int_eq(p.exit_code, 7);
+	ck_assert_uint_eq(p.bytes, 7);
+
+	ck_assert_int_eq(hr_beside.read(&w, other, 0, 10, &b, &err), 0);
+	ck_assert_uint_eq(b.len, 0);
+	ck_assert_int_eq(hr_beside.read(&w, DASHED_A, 0, 7, &b, &err), 0);
+	hr_buf_addc(&b, '|');
+	ck_assert_int_eq(hr_beside.read(&w, DASHED_A, 0, 5, &b, &err), 0);
+	hr_buf_addc(&b, '|');
+	ck_assert_int_eq(hr_beside.read(&w, DASHED_A, 3, 3, &b, &err), 0);
+	hr_buf_addc(&b, '|');
+	ck_assert_int_eq(hr_beside.read(&w, DASHED_A, 5, 1, &b, &err), 0);
+	hr_buf_addc(&b, '|');
+	ck_assert_int_eq(hr_beside.read(&w, DASHED_A, 6, 9, &b, &err), 0);
+	hr_buf_addc(&b, '|');
+	ck_assert_int_eq(hr_beside.read(&w, DASHED_A, 7, 9, &b, &err), 0);
+	ck_assert_str_eq(hr_buf_str(&b), "1234567|12345|456|6|7|");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -421,6 +476,7 @@ main(void)
 	tcase_add_test(t, files);
 	tcase_add_test(t, parts);
 	tcase_add_test(t, outputs);
+	tcase_add_test(t, processes);
 	suite_add_tcase(s, t);
 	return lines_run(s);
 }
