@@ -2462,6 +2462,31 @@ START_TEST(branches_are_listed_before_they_run)
 }
 END_TEST
 
+/* A fork whose parent ended before its turn is told what it would be told later. */
+START_TEST(a_parent_that_was_removed_meanwhile_is_not_found)
+{
+	static const char *const sessions[] = {"one"};
+	struct hr_fleet_fork how = {.sessions = sessions, .n = 1};
+	struct hr_fleet_row parent, branch;
+	HR_FREE char *json = NULL;
+	struct hr_err err = {0};
+
+	engine = &copying;
+	begin(&few);
+	ck_assert_int_eq(start(&key, "s", &parent), HR_FLEET_OK);
+	until(parent.id, HR_FLEET_RUNNING);
+	share_store(&shared_ops);
+	how.id = parent.id;
+	lost = 2; /* the first look finds it */
+	ck_assert_int_eq(
+	    hr_fleet_fork(&fleet, &key, &how, &branch, &json, &err), HR_FLEET_NOT_FOUND);
+	ck_assert_int_eq(lost, 0);
+	ck_assert_int_eq(hr_fleet_fork(&fleet, &key, &how, &branch, &json, &err), HR_FLEET_OK);
+	hr_fleet_row_done(&branch);
+	hr_fleet_row_done(&parent);
+}
+END_TEST
+
 static int
 forgetful_set_request(struct hr_store *s, const struct hr_fleet_row *row, const char *request,
     bool *ret_found, struct hr_err *err)
@@ -2851,6 +2876,7 @@ main(void)
 	tcase_add_test(tc, a_pools_sandbox_may_be_there_in_spite_of_an_error);
 	tcase_add_test(tc, pages_of_all_keys);
 	tcase_add_test(tc, branches_are_listed_before_they_run);
+	tcase_add_test(tc, a_parent_that_was_removed_meanwhile_is_not_found);
 	tcase_add_test(tc, a_fork_without_the_record_of_its_first_branch_fails);
 	tcase_add_loop_test(tc, a_page_follows_one_that_has_ended, 0, 2);
 	tcase_add_test(tc, who_asks_for_images_is_bounded);

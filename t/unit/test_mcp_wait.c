@@ -31,7 +31,18 @@ read_output(
 	return 0;
 }
 
-static const struct hr_mcp_beside beside = {.read = read_output};
+static int there; /* the result of the next look */
+
+static int
+look(void *server, const char *id, struct hr_mcp_process *ret)
+{
+	ck_assert_ptr_null(server);
+	ck_assert_str_eq(id, ID);
+	*ret = (struct hr_mcp_process){.over = true, .exit_code = 7, .bytes = 9};
+	return there;
+}
+
+static const struct hr_mcp_beside beside = {.look = look, .read = read_output};
 static const struct hr_mcp_env env = {.run_dir = "/run", .work_dir = "/", .beside = &beside};
 
 static void
@@ -428,6 +439,28 @@ START_TEST(output_that_cannot_be_read)
 }
 END_TEST
 
+START_TEST(processes)
+{
+	static const char *const why[] = {
+	    "The state of the command cannot be read now. Call again in a moment.",
+	    "The result of that command is no longer available: later commands needed its room, or "
+	    "the sandbox was restarted.",
+	    ""};
+	struct hr_mcp_call c;
+	const struct hr_mcp_wait w = {.process = ID};
+	struct hr_mcp_process p;
+
+	for (there = -1; there <= 1; there++) {
+		begin(&c, "{}");
+		ck_assert_int_eq(hr_mcp_look_beside(&c, &w, &p), there == 1);
+		ck_assert_int_eq(c.is_error, there < 1);
+		ck_assert_str_eq(hr_buf_str(&c.text), why[there + 1]);
+		ck_assert_int_eq(p.exit_code, 7);
+		end(&c);
+	}
+}
+END_TEST
+
 /* ---- results ---- */
 
 static void
@@ -482,6 +515,7 @@ main(void)
 	tcase_add_test(t, long_output);
 	tcase_add_test(t, heads_end_with_a_character);
 	tcase_add_test(t, output_that_cannot_be_read);
+	tcase_add_test(t, processes);
 	tcase_add_test(t, results);
 	suite_add_tcase(s, t);
 	return lines_run(s);
