@@ -443,8 +443,8 @@ START_TEST(processes)
 {
 	static const char *const why[] = {
 	    "The state of the command cannot be read now. Call again in a moment.",
-	    "The result of that command is no longer available: later commands needed its room, or "
-	    "the sandbox was restarted.",
+	    ("The result of that command is no longer available: later commands needed its "
+	     "room, or the sandbox was restarted."),
 	    ""};
 	struct hr_mcp_call c;
 	const struct hr_mcp_wait w = {.process = ID};
