@@ -39,6 +39,7 @@ libworker_la_SOURCES = \
 	%D%/metrics.c %D%/metrics.h \
 	%D%/once.c %D%/once.h \
 	%D%/page.c %D%/page.h \
+	%D%/port.c \
 	%D%/ready.c %D%/ready.h \
 	%D%/repeat.c %D%/repeat.h \
 	%D%/request/request.h \

@@ -75,6 +75,7 @@ static const struct route routes[] = {
     {"/-/bearer", NULL, false, hr_handle_bearer},
     {"/-/door", NULL, true, hr_handle_door_key},
     {"/-/swerex", NULL, true, hr_handle_rex_key},
+    {"/-/port", NULL, false, hr_handle_port},
     /* nginx's answer when its limit is exceeded; it needs no key either */
     {"/-/refused", NULL, true, hr_handle_refused},
 };

@@ -117,6 +117,7 @@ hr_handler_fn hr_handle_mcp;
 hr_handler_fn hr_handle_me;
 hr_handler_fn hr_handle_metrics;
 hr_handler_fn hr_handle_pack;
+hr_handler_fn hr_handle_port;
 hr_handler_fn hr_handle_ready;
 hr_handler_fn hr_handle_refused;
 hr_handler_fn hr_handle_rex; /* handles all paths below /swerex/ */

@@ -26,7 +26,8 @@ USR = ("--set", "sandbox.volumes=/usr:/usr:ro", "--set", 'sandbox.runtime_startu
 PASSWD = "root:x:0:0:root:/root:/bin/bash\nwww-data:x:33:33::/:/bin/false\nother:x:1000:1001::/:/bin/sh\n"
 GROUP = "root:x:0:\nsudo:x:27:\nwww-data:x:33:\nother:x:1001:\n"
 WEB = ("import http.server, os; os.chdir('/home/user'); "
-       "http.server.HTTPServer(('127.0.0.1', %d), http.server.SimpleHTTPRequestHandler).serve_forever()")
+       "http.server.HTTPServer.address_family = %d; "
+       "http.server.HTTPServer(('%s', %d), http.server.SimpleHTTPRequestHandler).serve_forever()")
 
 
 class Service(Calls, Fleet):
@@ -74,10 +75,13 @@ def commands_and_files():
 def ports():
     """Programs of the container, through the fleet's nginx; they are asked only while the sandbox runs."""
     with Service() as f:
-        o, port = f.create(), free_port()
-        f.output(o, "echo page > /home/user/p; nohup setsid python3 -c \"%s\" >/dev/null 2>&1 &" % (WEB % port))
-        for host in (None, "%d-%s.%s" % (port, o["sandboxID"], DOMAIN)):
-            f.until(lambda: f.edge("GET", "/p", o, port=port, host=host), lambda got: got == (200, "page\n"))
+        o = f.create()
+        for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+            port = free_port()
+            f.output(o, "echo page > /home/user/p; nohup setsid python3 -c \"%s\" >/dev/null 2>&1 &" % (
+                WEB % (family, address, port)))
+            for host in (None, "%d-%s.%s" % (port, o["sandboxID"], DOMAIN)):
+                f.until(lambda: f.edge("GET", "/p", o, port=port, host=host), lambda got: got == (200, "page\n"))
         closed = free_port()
         equal(f.edge("GET", "/p", o, port=closed),
               (502, {"sandboxId": o["sandboxID"], "message": "The sandbox is running but port is not open",

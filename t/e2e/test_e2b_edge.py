@@ -45,14 +45,17 @@ except OSError as why:
 """
 # a program at a port, which answers with the request that it got
 ECHO = """
-import http.server
+import http.server, socket, sys
 class Echo(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
         self.end_headers()
         self.wfile.write((self.requestline + "\\n" + str(self.headers)).encode())
+    do_POST = do_GET
     def log_message(self, *unused): pass
-s = http.server.ThreadingHTTPServer(("127.0.0.1", 3000), Echo)
+class Server(http.server.ThreadingHTTPServer):
+    address_family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
+s = Server((sys.argv[1], int(sys.argv[2])), Echo)
 print("up", flush=True)
 s.serve_forever()
 """
@@ -154,12 +157,17 @@ def programs(f):
     equal(f.edge("GET", "/", o, 3000), closed)
     equal(f.edge("GET", "/", host=host), closed)
     write(f, o, "/tmp/echo.py", ECHO.replace("'", '"'))
-    equal(f.run(of_v0(o), "python3 /tmp/echo.py >/tmp/echo.out & until grep -q up /tmp/echo.out; do sleep 0.05; done; "
-                          "echo up").splitlines()[-1], "up")
+    for at in ("127.0.0.1 3000", "::1 3001"):
+        equal(f.run(of_v0(o), "python3 /tmp/echo.py %s >/tmp/echo.out & until grep -q up /tmp/echo.out; do sleep 0.05; "
+                              "done; rm /tmp/echo.out; echo up" % at).splitlines()[-1], "up")
     for way in ({"o": o, "port": 3000}, {"host": host}, {"host": host.replace(".", "-client.", 1)}):
         status, text = f.edge("GET", "/a%20b?c", X_Access_Token="t", **way)
         equal((status, text.splitlines()[0]), (200, "GET /a%20b?c HTTP/1.1"))
         equal([n for n in ("X-Access-Token", "E2b-", "X-Session-API-Key") if n.lower() in text.lower()], [])
+    # the other listens on IPv6 alone
+    for method, body in (("GET", None), ("POST", b"x"), ("POST", b"x" * 100000)):
+        status, text = f.edge(method, "/a", host=host.replace("3000", "3001"), body=body)
+        equal((status, text.splitlines()[0]), (200, method + " /a HTTP/1.1"))
     # only clients with the token of the traffic get to the ports of this one
     p = f.create(network={"allowPublicTraffic": False})
     equal(f.info(p)[1].get("trafficAccessToken"), None)

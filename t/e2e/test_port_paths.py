@@ -14,7 +14,7 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.supervised import PATIENCE, Server, free_port, run_tests  # noqa: E402
-from lib.tap import equal  # noqa: E402
+from lib.tap import Skip, equal  # noqa: E402
 from lib.www import sign_in  # noqa: E402
 
 KEY = {"X-Session-API-Key": "of this test"}
@@ -72,9 +72,22 @@ class Program(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class OfVersionSix(http.server.ThreadingHTTPServer):
+    """A program that listens on IPv6 alone, or on both versions."""
+    address_family = socket.AF_INET6
+
+    def __init__(self, host, port, both_versions=False):
+        self.both_versions = both_versions
+        super().__init__((host, port), Program)
+
+    def server_bind(self):
+        self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, not self.both_versions)
+        super().server_bind()
+
+
 @contextlib.contextmanager
-def program():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", free_port()), Program)
+def program(make=lambda port: http.server.ThreadingHTTPServer(("127.0.0.1", port), Program)):
+    server = make(free_port())
     server.asked, server.daemon_threads = 0, True
     t = threading.Thread(target=server.serve_forever, daemon=True)
     t.start()
@@ -209,6 +222,36 @@ def nobody_there():
               (503, {"detail": "no program of the sandbox answers on this port"}, "1"))
 
 
+def version_six():
+    """A program on ::1, or on [::], is reached like one on 127.0.0.1, with a body of any length and with one that comes
+    in chunks. One on 127.0.0.1 comes first, and gets each request once."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError as why:
+        raise Skip("needs IPv6 on loopback: %s" % why) from why
+    body = os.urandom(3 << 20)
+    with opened() as s:
+        for make in (lambda port: OfVersionSix("::1", port), lambda port: OfVersionSix("::", port),
+                     lambda port: OfVersionSix("::", port, both_versions=True)):
+            with program(make) as p:
+                for headers in ({}, {"X-Handrail-Origin": "own"}):
+                    a = ask(s, p, "/a%20b?c", **headers)
+                    equal((a.status, a.json()["line"]), (200, "GET /a%20b?c HTTP/1.1"))
+                    equal("Content-Security-Policy" in a.headers, not headers)
+                    for data in (b"x", body):
+                        equal(ask(s, p, "/", "POST", data, **headers).json()["sum"], hashlib.sha256(data).hexdigest())
+                    equal(ask(s, p, "/", "POST", iter([b"in ", b"chunks"]), **headers).json()["line"],
+                          "POST / HTTP/1.1")
+                equal(ask(s, p, Upgrade="websocket", Connection="Upgrade", Sec_WebSocket_Key="x").status, 101)
+        with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as four, \
+                program(lambda port: OfVersionSix("::1", four.getsockname()[1])) as six:
+            for method, data in (("GET", None), ("POST", b"x"), ("POST", iter([b"x"]))):
+                t = threading.Thread(target=lambda: four.accept()[0].close(), daemon=True)
+                t.start()
+                equal((ask(s, six, "/", method, data).status, six.asked), (503, 0), method)
+                t.join(PATIENCE)
+
+
 @both
 def web_socket(s, p):
     """It outlives an upgrade in place."""
@@ -263,4 +306,4 @@ def no_answer_of_anothers(s, p):
 
 if __name__ == "__main__":
     sys.exit(run_tests([switched_on, key_alone, byte_for_byte, nothing_of_ours, no_page_of_ours, own_ports,
-                        nobody_there, web_socket, no_answer_of_anothers]))
+                        nobody_there, version_six, web_socket, no_answer_of_anothers]))

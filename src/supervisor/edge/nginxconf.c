@@ -55,9 +55,10 @@
 	"X-Accel-Buffering X-Accel-Charset;\n"                                                     \
 	"\terror_page 404 = @handrail_unknown;\n"                                                  \
 	"\terror_page 418 = @handrail_port_own;\n"                                                 \
+	"\terror_page 421 = @handrail_port_ask;\n"                                                 \
 	"\terror_page 500 = @handrail_failed;\n"                                                   \
 	"\terror_page 502 503 504 = @handrail_port_away;\n"                                        \
-	"\tproxy_pass http://127.0.0.1:$handrail_port$handrail_port_path;\n"
+	"\tproxy_pass http://$handrail_port_host:$handrail_port$handrail_port_path;\n"
 
 /* headers of an answer that a page of another origin may read; nginx leaves out empty ones */
 #define V1_HEADERS                                                                                 \
