@@ -3,6 +3,7 @@
 #include "e2b/setup.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +11,13 @@
 
 #include <json-c/json.h>
 
+#include "base/clean.h"
+#include "base/fd.h"
 #include "base/path.h"
 #include "proto/json.h"
 
 #define FILE_MAX (4u << 20)
+#define SHOWN "/run/e2b" /* programs of E2B's templates read the ids here */
 
 static char *
 file_of(const char *run_dir)
@@ -104,6 +108,36 @@ hr_e2b_setup_write(const char *run_dir, struct json_object *doc, uid_t sandbox, 
 	if (account != NULL && chown(path, (uid_t)-1, account->pw_gid) != 0)
 		return hr_err_sys(err, errno, "%s", path);
 	return 0;
+}
+
+static int
+show(int dir, const char *name, const char *text, struct hr_err *err)
+{
+	HR_CLOSE int fd = -1;
+
+	if (text == NULL)
+		return 0;
+	fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	return fd < 0 ? hr_err_sys(err, errno, SHOWN "/%s", name)
+		      : hr_fd_write_full(fd, text, strlen(text), err);
+}
+
+int
+hr_e2b_setup_show(struct json_object *doc, struct hr_err *err)
+{
+	HR_CLOSE int dir = -1;
+
+	if (!hr_json_true_at(doc, "ownRun"))
+		return 0;
+	if (mkdir(SHOWN, 0755) != 0 && errno != EEXIST)
+		return hr_err_sys(err, errno, SHOWN);
+	dir = open(SHOWN, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return hr_err_sys(err, errno, SHOWN);
+	return show(dir, ".E2B_SANDBOX", "true", err) < 0 ||
+		       show(dir, ".E2B_SANDBOX_ID", hr_json_text_at(doc, "sandboxId"), err) < 0
+		   ? -1
+		   : show(dir, ".E2B_TEMPLATE_ID", hr_json_text_at(doc, "templateId"), err);
 }
 
 struct json_object *

@@ -33,6 +33,10 @@ int hr_e2b_setup_check(struct json_object *doc, struct hr_err *err);
 int
 hr_e2b_setup_write(const char *run_dir, struct json_object *doc, uid_t sandbox, struct hr_err *err);
 
+/* Writes the ids of the document to /run/e2b, if it states that /run is the sandbox's own. Returns
+ * 0, or -1 with *err set. */
+int hr_e2b_setup_show(struct json_object *doc, struct hr_err *err);
+
 /* Returns the variables of the sandbox, as an object of strings that the caller puts: E2B_SANDBOX,
  * the ids, and those of the service, which cannot replace these. NULL: no memory. */
 struct json_object *hr_e2b_setup_variables(const struct hr_e2b_setup *s, struct hr_err *err);

@@ -63,6 +63,8 @@ def commands_and_files():
         equal(f.output(o, "whoami; pwd; echo $X; id -u; stat -c %U:%G ."),
               "user\n/home/user\na b\n1002\nuser:user\n")
         equal(f.output(o, "whoami", user="root"), "root\n")
+        equal(f.output(o, "cd /run/e2b && cat .E2B_SANDBOX .E2B_SANDBOX_ID .E2B_TEMPLATE_ID"),
+              "true" + o["sandboxID"] + "base")
         equal(f.edge("POST", "/files?path=d/f.txt", o, body=b"written", Content_Type="application/octet-stream",
                      X_Access_Token=o["envdAccessToken"])[0], 200)
         equal(f.output(o, "stat -c %U:%a d/f.txt; cat d/f.txt"), "user:644\nwritten")

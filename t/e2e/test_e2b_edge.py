@@ -184,6 +184,21 @@ def programs(f):
         equal(f.edge("POST", path, o, 49999, body="{}"), (401, UNAUTHORIZED), path)
 
 
+def ids(f):
+    """Programs find the ids in files, too, also those of a sandbox that stopped and was started again."""
+    o = f.create(templateID="code-interpreter-v1")
+    show = "cd /run/e2b && for i in .E2B_*; do echo $i $(cat $i); done"
+    shown = [".E2B_SANDBOX true", ".E2B_SANDBOX_ID " + o["sandboxID"], ".E2B_TEMPLATE_ID code-interpreter-v1"]
+    equal(f.run(of_v0(o), show).splitlines(), shown)
+    # a link leads to no other file
+    equal(f.run(of_v0(o), "rm -r /run/e2b; ln -s /tmp /run/e2b; echo done"), "done")
+    if f.pauses(o):
+        path = "/sandboxes/" + o["sandboxID"]
+        equal(f.api("POST", path + "/pause", {})[0], 204)
+        equal(f.api("POST", "/v2" + path + "/connect", {"timeout": 60})[0], 201)
+        equal(f.run(of_v0(o), "ls -a /tmp | grep -c E2B"), "0")
+
+
 def start(f, o, script, **headers):
     """The events of a command as a text; "" if the stream broke."""
     text = json.dumps({"process": {"cmd": "/bin/bash", "args": ["-c", script]}}).encode()
@@ -541,7 +556,7 @@ def each(case):
     return one
 
 
-CASES = [each(c) for c in (refusals, signatures, programs, signals, inputs, memory, other_ways, direct,
+CASES = [each(c) for c in (refusals, signatures, programs, ids, signals, inputs, memory, other_ways, direct,
                            direct_alone, resets, killed_nginx, killed_keeper, killed_server, named)]
 
 if __name__ == "__main__":

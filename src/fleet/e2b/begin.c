@@ -23,7 +23,8 @@ hr_e2b_begin(const struct hr_fleet_row *row, struct hr_err *err)
 	    "defaultUser", hr_json_maybe(hr_json_text_at(e2b, "user")), "defaultWorkdir",
 	    hr_json_maybe(hr_json_text_at(e2b, "workdir")), "sandboxId",
 	    json_object_new_string(row->id), "templateId",
-	    hr_json_maybe(hr_json_text_at(e2b, "template")), NULL);
+	    hr_json_maybe(hr_json_text_at(e2b, "template")), "ownRun",
+	    json_object_new_boolean(hr_json_true_at(e2b, "ownRun")), NULL);
 	r = hr_fleet_asker(row->at);
 	if (body == NULL || r == NULL)
 		return hr_err_nomem(err);

@@ -352,7 +352,8 @@ make_request(const struct hr_fleet_call *c, const struct hr_e2b_template *t, con
 	    "autoPauseMemory",
 	    hr_e2b_pauses_cold(c->body) ? json_object_new_boolean(false) : HR_JSON_NONE, "public",
 	    json_object_new_boolean(open == NULL || hr_json_true_at(asked, "allowPublicTraffic")),
-	    "network", asked != NULL ? json_object_get(asked) : HR_JSON_NONE, "internet",
+	    "network", asked != NULL ? json_object_get(asked) : HR_JSON_NONE, "ownRun",
+	    json_object_new_boolean(docker || strcmp(c->api->kind, "box") == 0), "internet",
 	    access != NULL ? json_object_get(access) : HR_JSON_NONE, NULL);
 	/* the code interpreter is part of a plugin, which starts at its first use */
 	return hr_json_object(NULL, "session_id", json_object_new_string(session), "command",

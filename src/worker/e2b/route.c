@@ -11,6 +11,7 @@
 
 #include <json-c/json.h>
 
+#include "base/log.h"
 #include "base/text/percent.h"
 #include "base/text/quote.h"
 #include "proto/json.h"
@@ -174,6 +175,9 @@ init(struct hr_e2b_call *c)
 		hr_e2b_refuse(c, 500, "%s", err.msg);
 	else
 		health(c);
+	/* the variables have the ids, too */
+	if (c->ret->status == 204 && hr_e2b_setup_show(doc, &err) < 0)
+		hr_log(HR_LOG_WARNING, "the ids of the sandbox are in no file: %s", err.msg);
 }
 
 static void
