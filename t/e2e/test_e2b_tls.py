@@ -9,8 +9,10 @@ import re
 import shutil
 import socket
 import ssl
+import struct
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.e2bfleet import DOMAIN, E2b  # noqa: E402
@@ -73,10 +75,48 @@ def by_tls(f):
         nginx.wait(PATIENCE)
 
 
+def query(port, name, kind):
+    """The status and the answers' data of a DNS server, for a record of this type."""
+    question = b"".join(bytes([len(part)]) + part.encode() for part in name.split(".")) + struct.pack(">BHH", 0, kind, 1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.settimeout(PATIENCE)
+        sock.connect(("127.0.0.1", port))
+        sock.send(struct.pack(">6H", 1, 0x100, 1, 0, 0, 0) + question)
+        answer = sock.recv(4096)
+    _, flags, _, count, _, _ = struct.unpack(">6H", answer[:12])
+    return flags & 15, [answer[12 + len(question) + 16 * n + 12:][:4] for n in range(count)]
+
+
+def names(_):
+    """The document's dnsmasq leads every name of the domain to the service, and has no other address for it."""
+    path = os.environ["PATH"] + ":/usr/sbin"
+    if shutil.which("dnsmasq", path=path) is None:
+        raise Skip("there is no dnsmasq (package dnsmasq-base)")
+    with open(os.path.join(SRC, "doc/e2b.md")) as file:
+        text = re.search("```dnsmasq\n(.*?)```", file.read(), re.S)[1]
+    port = free_port()
+    with tempfile.NamedTemporaryFile("w", prefix="e2e-dnsmasq-") as conf:
+        conf.write(text)
+        conf.flush()
+        dns = subprocess.Popen(["dnsmasq", "--keep-in-foreground", "--log-facility=-", "--user=", "--pid-file=",
+                                "--port=%d" % port, "--conf-file=" + conf.name], stderr=subprocess.PIPE,
+                               universal_newlines=True, env=dict(os.environ, PATH=path))
+        try:
+            started = dns.stderr.readline()
+            equal("started" in started, True, started)
+            for name in ("api", "3000-i0123456789abcdef", "49983-i0123456789abcdef"):
+                equal(query(port, name + ".sandboxes.example.org", 1), (0, [bytes([127, 0, 0, 1])]))
+                equal(query(port, name + ".sandboxes.example.org", 28), (0, []), "no address of IPv6")
+        finally:
+            dns.terminate()
+            dns.wait(PATIENCE)
+            dns.stderr.close()
+
+
 def tls(uid):
     with E2b(uid) as f:
         by_tls(f)
 
 
 if __name__ == "__main__":
-    sys.exit(run([tls], made=contextlib.nullcontext))
+    sys.exit(run([tls, names], made=contextlib.nullcontext))
