@@ -22,7 +22,7 @@
 #define TIMEOUT_S (7 * 86400) /* seconds; nginx has the shorter timeout */
 #define PIECE 16384
 #define PIECES_MAX (4 * PIECE)
-#define REST_S 10 /* seconds in which nginx must have read an early answer */
+#define REST_S 10         /* seconds in which nginx must have read an early answer */
 #define SMALL (64u << 10) /* bytes of a request that no limit refuses */
 
 /* A body that still arrives. libevent reads no body of a TRACE and leaves the bytes
@@ -60,9 +60,9 @@ struct peer {
 	LIST_ENTRY(peer) entry;
 	struct bufferevent *be;
 	struct evhttp_connection *connection;
-	size_t held;   /* bytes of the request that is not answered yet */
-	bool ignored;  /* its bytes are taken as they come, or dropped */
-	bool refused;  /* its answer is due */
+	size_t held;  /* bytes of the request that is not answered yet */
+	bool ignored; /* true: the bytes are taken as they come, or dropped */
+	bool refused; /* true: the answer is due */
 };
 
 static struct {

@@ -163,8 +163,10 @@ def refusals(f):
                  {"autoPause": True, "autoPauseMemory": False, "autoResume": {"enabled": True}},
                  {"iam": {}}, {"mcp": []},
                  {"volumeMounts": [{"name": "a", "path": "/b"}]}, {"network": {"denyOut": ["a.test"]}},
-                 {"network": {"allowOut": ["a.test"]}}, {"network": {"maskRequestHost": "a"}},
-                 {"network": {"httpsPorts": [1]}}, {"network": {"egressProxy": {"address": "a"}}},
+                 {"network": {"allowOut": ["a.test"]}}, {"network": {"maskRequestHost": 1}},
+                 {"network": {"maskRequestHost": "a\r\nb: c"}}, {"network": {"httpsPorts": ["1"]}},
+                 {"network": {"httpsPorts": [0]}}, {"network": {"httpsPorts": [49983]}}, {"network": {"httpsPorts": 1}},
+                 {"network": {"egressProxy": {"address": "a"}}},
                  {"network": {"dnsServers": ["1.1.1.1"]}}, {"network": []}, {"autoResume": {"enabled": 1}}):
         refused(400, **body)
     # the SDK itself starts the gateway by a command

@@ -48,7 +48,7 @@ except OSError as why:
 """
 # a program at a port, which answers with the request that it got
 ECHO = """
-import http.server, socket, sys
+import http.server, socket, ssl, sys
 class Echo(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
@@ -59,6 +59,10 @@ class Echo(http.server.BaseHTTPRequestHandler):
 class Server(http.server.ThreadingHTTPServer):
     address_family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
 s = Server((sys.argv[1], int(sys.argv[2])), Echo)
+if len(sys.argv) > 3:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(sys.argv[3])
+    s.socket = tls.wrap_socket(s.socket, server_side=True)
 print("up", flush=True)
 s.serve_forever()
 """
@@ -152,6 +156,34 @@ def signatures(f):
     equal(f.run(of_v0(o), "cat /tmp/w"), "written")
 
 
+def start_echo(f, o, *ways):
+    write(f, o, "/tmp/echo.py", ECHO.replace("'", '"'))
+    for way in ways:
+        equal(f.run(of_v0(o), "python3 /tmp/echo.py %s >/tmp/echo.out & until grep -q up /tmp/echo.out; do sleep 0.05; "
+                              "done; rm /tmp/echo.out; echo up" % way).splitlines()[-1], "up")
+
+
+def ingress(f):
+    """Programs see the host that the client has named, and are asked by TLS at the ports that it has named."""
+    network = {"maskRequestHost": "${PORT}-a.${PORT}.test:8${PORT}", "httpsPorts": [3001, 3002]}
+    o = f.create(network=network)
+    equal(f.info(o)[1]["network"], network)
+    f.run(of_v0(o), "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=a -days 9 -keyout /tmp/key -out /tmp/crt; "
+                    "cat /tmp/key /tmp/crt >/tmp/pem")
+    start_echo(f, o, "127.0.0.1 3000", "127.0.0.1 3001 /tmp/pem", "::1 3002 /tmp/pem")
+    for port in (3000, 3001, 3002):
+        for host in (None, "%d-%s.%s" % (port, o["sandboxID"], DOMAIN)):
+            for method, body in (("GET", None), ("POST", b"x")):
+                status, text = f.edge(method, "/a", o, port=port, host=host, body=body, X_Handrail_Scheme="http")
+                equal((status, [line for line in text.splitlines() if line.startswith(("Host", method, "X-Handrail-S"))]),
+                      (200, [method + " /a HTTP/1.1", "Host: %d-a.%d.test:8%d" % (port, port, port)]))
+    equal(f.edge("GET", "/health", o)[0], 204)
+    p = f.create()
+    start_echo(f, p, "127.0.0.1 3000")
+    status, text = f.edge("GET", "/", p, port=3000, X_Handrail_Scheme="https", X_Handrail_Host="other.test")
+    equal((status, "Host: 127.0.0.1:%d" % f.port in text), (200, True), text)
+
+
 def programs(f):
     o = f.create()
     closed = (502, {"sandboxId": o["sandboxID"], "message": "The sandbox is running but port is not open",
@@ -159,10 +191,7 @@ def programs(f):
     host = "3000-%s.%s" % (o["sandboxID"], DOMAIN)
     equal(f.edge("GET", "/", o, 3000), closed)
     equal(f.edge("GET", "/", host=host), closed)
-    write(f, o, "/tmp/echo.py", ECHO.replace("'", '"'))
-    for at in ("127.0.0.1 3000", "::1 3001"):
-        equal(f.run(of_v0(o), "python3 /tmp/echo.py %s >/tmp/echo.out & until grep -q up /tmp/echo.out; do sleep 0.05; "
-                              "done; rm /tmp/echo.out; echo up" % at).splitlines()[-1], "up")
+    start_echo(f, o, "127.0.0.1 3000", "::1 3001")
     for way in ({"o": o, "port": 3000}, {"host": host}, {"host": host.replace(".", "-client.", 1)}):
         status, text = f.edge("GET", "/a%20b?c", X_Access_Token="t", **way)
         equal((status, text.splitlines()[0]), (200, "GET /a%20b?c HTTP/1.1"))
@@ -614,7 +643,7 @@ def slow_bodies(uid):
             equal(sock.recv(4096)[:12] in (b"", b"HTTP/1.1 408"), True)
 
 
-CASES = [each(c) for c in (refusals, signatures, programs, ids, signals, inputs, bodies, memory, other_ways, direct,
+CASES = [each(c) for c in (refusals, signatures, programs, ingress, ids, signals, inputs, bodies, memory, other_ways, direct,
                            direct_alone, resets, killed_nginx, killed_keeper, killed_server, named)]
 CASES.append(slow_bodies)
 

@@ -194,8 +194,7 @@ copy_rules(struct json_object *from, bool closed, struct json_object **ret)
 static bool
 asks_for_rules(struct json_object *from)
 {
-	static const char *const members[] = {
-	    "allowOut", "denyOut", "dnsServers", "rules", "httpsPorts"};
+	static const char *const members[] = {"allowOut", "denyOut", "dnsServers", "rules"};
 	struct json_object *v;
 	size_t i;
 
@@ -205,8 +204,7 @@ asks_for_rules(struct json_object *from)
 							      json_object_object_length(v) > 0)))
 			return true;
 	}
-	return hr_json_at(from, "egressProxy") != NULL ||
-	       hr_json_at(from, "maskRequestHost") != NULL;
+	return hr_json_at(from, "egressProxy") != NULL;
 }
 
 /* Returns true if a request without rules opens the network: only boxes have none by themselves,
@@ -240,11 +238,35 @@ hr_e2b_read_network(struct hr_fleet_call *c, struct json_object *from, struct js
 		return hr_e2b_say(c->a, 400,
 		    "this service enforces no rules of a sandbox's network: leave out "
 		    "allow_internet_access and network");
-	if (hr_json_at(from, "maskRequestHost") != NULL ||
-	    hr_json_count(hr_json_at(from, "httpsPorts")) > 0)
-		return hr_e2b_say(c->a, 400,
-		    "this service has no maskRequestHost and no httpsPorts: leave them out");
 	return copy_rules(from, closed, ret) == 0 ? 0 : hr_e2b_say(c->a, 503, "out of memory");
+}
+
+/* Checks how requests reach programs of the sandbox. */
+static int
+check_ingress(const struct hr_fleet_call *c, struct json_object *network)
+{
+	static const char plain[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:${}";
+	struct json_object *mask = hr_json_at(network, "maskRequestHost");
+	struct json_object *ports = hr_json_at(network, "httpsPorts"), *port;
+	const char *text = hr_json_text(mask);
+	size_t i;
+
+	if (mask != NULL &&
+	    (text == NULL || strlen(text) > 255 || text[strspn(text, plain)] != '\0'))
+		return hr_e2b_say(c->a, 400,
+		    "maskRequestHost must be a host name, in which " HR_E2B_PORT
+		    " stands for the port");
+	for (i = 0; i < hr_json_count(ports); i++) {
+		port = hr_json_entry(ports, i);
+		if (hr_json_type(port) != HR_PY_INT || hr_json_int(port) < 1 ||
+		    hr_json_int(port) > 65535 || hr_json_int(port) == HR_E2B_ENVD_PORT ||
+		    hr_json_int(port) == HR_E2B_CODE_PORT)
+			return hr_e2b_say(c->a, 400,
+			    "httpsPorts must be a list of ports other than %d and %d",
+			    HR_E2B_ENVD_PORT, HR_E2B_CODE_PORT);
+	}
+	return 0;
 }
 
 /* ---- the whole ---- */
@@ -433,7 +455,8 @@ create(struct hr_fleet_call *c, int64_t otherwise)
 		(void)hr_e2b_say(c->a, found < 0 ? 503 : 404, "template '%.200s' not found", name);
 		return;
 	}
-	if (hr_e2b_read_network(c, hr_json_at(c->body, "network"), &network) != 0)
+	if (hr_e2b_read_network(c, hr_json_at(c->body, "network"), &network) != 0 ||
+	    check_ingress(c, hr_json_at(c->body, "network")) != 0)
 		return;
 	request = make_request(c, &t, session, network);
 	if (found > 0 &&

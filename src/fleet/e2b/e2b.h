@@ -9,6 +9,7 @@
 #include "fleet/copies.h"
 
 #define HR_E2B_ENVD_VERSION "0.6.13"
+#define HR_E2B_PORT "${PORT}" /* the part of maskRequestHost that becomes the port */
 #define HR_E2B_ENVD_PORT 49983
 #define HR_E2B_CODE_PORT 49999
 #define HR_E2B_QUERY_MAX HR_FLEET_QUERY_MAX

@@ -355,9 +355,30 @@ is_direct(const struct hr_fleet_request *q, const struct target *t, const struct
 	       hr_fleet_listens(at + strlen(HR_FLEET_UNIX));
 }
 
+/* Appends the header lines with the host and the scheme for the program at the port. */
+static void
+put_ingress(struct hr_fleet_answer *a, int port, struct json_object *network)
+{
+	const char *mask = hr_json_text_at(network, "maskRequestHost"), *rest;
+	struct json_object *tls = hr_json_at(network, "httpsPorts");
+	size_t i;
+
+	for (i = 0; i < hr_json_count(tls); i++)
+		if (hr_json_int(hr_json_entry(tls, i)) == port)
+			hr_buf_adds(&a->head, "X-Handrail-Scheme: https\r\n");
+	if (mask == NULL || *mask == '\0')
+		return;
+	hr_buf_adds(&a->head, "X-Handrail-Host: ");
+	for (; (rest = strstr(mask, HR_E2B_PORT)) != NULL; mask = rest + strlen(HR_E2B_PORT)) {
+		hr_buf_add(&a->head, mask, (size_t)(rest - mask));
+		hr_buf_addf(&a->head, "%d", port);
+	}
+	hr_buf_addf(&a->head, "%s\r\n", mask);
+}
+
 static void
 put_at(struct hr_fleet_answer *a, const struct hr_fleet_request *q, const struct target *t,
-    const struct hr_fleet_row *row)
+    const struct hr_fleet_row *row, struct json_object *e2b)
 {
 	const char *colon = hr_fleet_is_unix(row->at) ? NULL : strrchr(row->at, ':');
 	char direct[sizeof(row->at)];
@@ -374,6 +395,8 @@ put_at(struct hr_fleet_answer *a, const struct hr_fleet_request *q, const struct
 	hr_buf_adds(&a->at, q->uri);
 	a->status = 200;
 	a->own_origin = t->port != HR_E2B_ENVD_PORT && t->port != HR_E2B_CODE_PORT;
+	if (a->own_origin)
+		put_ingress(a, t->port, hr_json_at(e2b, "network"));
 	(void)snprintf(a->server_key, sizeof(a->server_key), "%s", row->server_key);
 	memcpy(a->e2b, row->id, sizeof(a->e2b));
 	if (hr_buf_check(&a->at, &err) != 0) {
@@ -437,7 +460,7 @@ route(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const st
 	else if (q->route == HR_FLEET_ROUTE_REFUSED) /* the port may be used by now */
 		say_state(a, HR_FLEET_LATE, row, &err);
 	else if (check(q, t, row, e2b, a) == 0) /* a resume may have replaced the token meanwhile */
-		put_at(a, q, t, row);
+		put_at(a, q, t, row, e2b);
 }
 
 bool

@@ -146,7 +146,9 @@ put_network(struct hr_buf *b, const struct hr_fleet_row *row, struct json_object
 {
 	HR_PUT struct json_object *rules = hr_fleet_network_of(row);
 	HR_PUT struct json_object *o = json_object_new_object();
-	struct json_object *public = hr_json_at(hr_json_at(e2b, "network"), "allowPublicTraffic");
+	static const char *const kept[] = {"allowPublicTraffic", "maskRequestHost", "httpsPorts"};
+	struct json_object *v;
+	size_t i;
 
 	if (rules != NULL || hr_json_at(e2b, "internet") != NULL)
 		hr_buf_addf(b, ",\"allowInternetAccess\":%s",
@@ -154,10 +156,13 @@ put_network(struct hr_buf *b, const struct hr_fleet_row *row, struct json_object
 										   : "false");
 	if (rules == NULL && hr_json_at(e2b, "network") == NULL)
 		return;
-	if (o == NULL || (rules != NULL && put_rules(o, rules) != 0) ||
-	    (public != NULL &&
-		hr_json_set(o, "allowPublicTraffic", json_object_get(public), NULL) != 0))
+	if (o == NULL || (rules != NULL && put_rules(o, rules) != 0))
 		return;
+	for (i = 0; i < sizeof(kept) / sizeof(*kept); i++) {
+		v = hr_json_at(hr_json_at(e2b, "network"), kept[i]);
+		if (v != NULL && hr_json_set(o, kept[i], json_object_get(v), NULL) != 0)
+			return;
+	}
 	hr_buf_adds(b, ",\"network\":");
 	hr_json_put_whole(b, o);
 }

@@ -258,6 +258,12 @@ hr_e2b_network(struct hr_fleet_call *c)
 		(void)hr_e2b_say(c->a, 400, "the body must be a JSON object");
 		return;
 	}
+	if (hr_json_at(c->body, "maskRequestHost") != NULL ||
+	    hr_json_at(c->body, "httpsPorts") != NULL) {
+		(void)hr_e2b_say(c->a, 400,
+		    "maskRequestHost and httpsPorts of a sandbox do not change: leave them out");
+		return;
+	}
 	if (hr_e2b_read_network(c, c->body, &network) != 0)
 		return;
 	/* an absent member clears its rules: without any rule all of the Internet is open again */

@@ -51,6 +51,7 @@
 	"\tproxy_set_header X-API-Key \"\";\n"                                                     \
 	"\tproxy_set_header X-Handrail-Page \"\";\n"                                               \
 	"\tproxy_set_header X-Handrail-Origin \"\";\n"                                             \
+	"\tproxy_set_header X-Handrail-Scheme \"\";\n"                                             \
 	"\tproxy_ignore_headers X-Accel-Redirect X-Accel-Expires X-Accel-Limit-Rate "              \
 	"X-Accel-Buffering X-Accel-Charset;\n"                                                     \
 	"\terror_page 404 = @handrail_unknown;\n"                                                  \
@@ -58,7 +59,8 @@
 	"\terror_page 421 = @handrail_port_ask;\n"                                                 \
 	"\terror_page 500 = @handrail_failed;\n"                                                   \
 	"\terror_page 502 503 504 = @handrail_port_away;\n"                                        \
-	"\tproxy_pass http://$handrail_port_host:$handrail_port$handrail_port_path;\n"
+	"\tproxy_pass "                                                                            \
+	"$handrail_port_scheme://$handrail_port_host:$handrail_port$handrail_port_path;\n"
 
 /* headers of an answer that a page of another origin may read; nginx leaves out empty ones */
 #define V1_HEADERS                                                                                 \
