@@ -63,6 +63,10 @@ def commands_and_files():
         equal(f.output(o, "whoami; pwd; echo $X; id -u; stat -c %U:%G ."),
               "user\n/home/user\na b\n1002\nuser:user\n")
         equal(f.output(o, "whoami", user="root"), "root\n")
+        # the image has no sudo; one that has it lets the account use it without a password
+        equal((f.output(o, "id -nG").split(), f.output(o, "grep sudo /etc/sudoers", user="root"),
+               f.output(o, "grep NoNewPrivs /proc/self/status").split()[1]),
+              (["user", "sudo"], "%sudo ALL=(ALL) NOPASSWD:ALL\n", "0"))
         equal(f.output(o, "cd /run/e2b && cat .E2B_SANDBOX .E2B_SANDBOX_ID .E2B_TEMPLATE_ID"),
               "true" + o["sandboxID"] + "base")
         equal(f.edge("POST", "/files?path=d/f.txt", o, body=b"written", Content_Type="application/octet-stream",
