@@ -175,7 +175,8 @@ def ingress(f):
         for host in (None, "%d-%s.%s" % (port, o["sandboxID"], DOMAIN)):
             for method, body in (("GET", None), ("POST", b"x")):
                 status, text = f.edge(method, "/a", o, port=port, host=host, body=body, X_Handrail_Scheme="http")
-                equal((status, [line for line in text.splitlines() if line.startswith(("Host", method, "X-Handrail-S"))]),
+                seen = [line for line in text.splitlines() if line.startswith(("Host", method, "X-Handrail-S"))]
+                equal((status, seen),
                       (200, [method + " /a HTTP/1.1", "Host: %d-a.%d.test:8%d" % (port, port, port)]))
     equal(f.edge("GET", "/health", o)[0], 204)
     p = f.create()
@@ -311,9 +312,9 @@ def inputs(f):
 def begun(f, o, length, sent):
     """A call of which the last part of the body is missing."""
     sock = socket.create_connection(("127.0.0.1", f.port), PATIENCE)
-    sock.sendall(("POST /process.Process/SendInput HTTP/1.1\r\nHost: a\r\nE2b-Sandbox-Id: %s\r\nE2b-Sandbox-Port: 49983\r\n"
-                  "X-Access-Token: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" %
-                  (o["sandboxID"], o["envdAccessToken"], length)).encode())
+    sock.sendall(("POST /process.Process/SendInput HTTP/1.1\r\nHost: a\r\nE2b-Sandbox-Id: %s\r\n"
+                  "E2b-Sandbox-Port: 49983\r\nX-Access-Token: %s\r\nContent-Type: application/json\r\n"
+                  "Content-Length: %d\r\n\r\n" % (o["sandboxID"], o["envdAccessToken"], length)).encode())
     with contextlib.suppress(ConnectionError):
         sock.sendall(b" " * sent)
     return sock
@@ -643,8 +644,8 @@ def slow_bodies(uid):
             equal(sock.recv(4096)[:12] in (b"", b"HTTP/1.1 408"), True)
 
 
-CASES = [each(c) for c in (refusals, signatures, programs, ingress, ids, signals, inputs, bodies, memory, other_ways, direct,
-                           direct_alone, resets, killed_nginx, killed_keeper, killed_server, named)]
+CASES = [each(c) for c in (refusals, signatures, programs, ingress, ids, signals, inputs, bodies, memory, other_ways,
+                           direct, direct_alone, resets, killed_nginx, killed_keeper, killed_server, named)]
 CASES.append(slow_bodies)
 
 if __name__ == "__main__":

@@ -77,7 +77,8 @@ def by_tls(f):
 
 def query(port, name, kind):
     """The status and the answers' data of a DNS server, for a record of this type."""
-    question = b"".join(bytes([len(part)]) + part.encode() for part in name.split(".")) + struct.pack(">BHH", 0, kind, 1)
+    question = b"".join(bytes([len(part)]) + part.encode() for part in name.split("."))
+    question += struct.pack(">BHH", 0, kind, 1)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.settimeout(PATIENCE)
         sock.connect(("127.0.0.1", port))
