@@ -117,7 +117,8 @@ show(int dir, const char *name, const char *text, struct hr_err *err)
 
 	if (text == NULL)
 		return 0;
-	fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	fd = openat(
+	    dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
 	return fd < 0 ? hr_err_sys(err, errno, SHOWN "/%s", name)
 		      : hr_fd_write_full(fd, text, strlen(text), err);
 }
