@@ -327,10 +327,6 @@ check_ways(const struct hr_server *s, struct hr_err *err)
 static int
 prepare(struct hr_server *s, struct hr_err *err)
 {
-	s->ctx.journal =
-	    hr_journaldir_path(&s->ctx.run, s->ctx.settings.state_dir, s->ctx.settings.port);
-	if (s->ctx.journal == NULL)
-		return hr_err_nomem(err);
 	if (hr_identity_prepare(
 		&s->ctx.id, &s->ctx.settings, getenv("USER"), "/etc", stop_is_pending, err) < 0 ||
 	    hr_token_init(&s->plugins.token, &s->ctx.run, err) < 0 ||
@@ -342,7 +338,7 @@ prepare(struct hr_server *s, struct hr_err *err)
 	if (hr_rundir_prepare(&s->ctx.run, s->ctx.id.nginx_uid, hr_session_find(&s->session), err) <
 		0 ||
 	    check_ways(s, err) < 0 || hr_sessions_find(&s->sessions, err) < 0 ||
-	    hr_journaldir_make(s->ctx.journal, err) < 0 ||
+	    hr_journaldir_prepare(&s->ctx, err) < 0 ||
 	    hr_token_show(&s->plugins.token, &s->ctx.run, false, err) != 0)
 		return -1;
 	if (s->ctx.settings.start_nginx)

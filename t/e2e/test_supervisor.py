@@ -2,6 +2,7 @@
 """handraild with its real children: start, end, and every kind of death. After each test no process,
 no socket and no file of the server may be left."""
 
+import ctypes
 import http.client
 import itertools
 import os
@@ -497,6 +498,24 @@ def damaged():
             equal(s.stop(), -signal.SIGTERM, command)
 
 
+def dangling_state_dir():
+    """Where a command makes the state directory a link to nothing, the journal goes to the run directory."""
+    with tempfile.TemporaryDirectory(prefix="e2e-supervisor-") as top:
+        state, other = os.path.join(top, "state"), os.path.join(top, "other")
+        os.mkdir(state)
+        with Server(args=["--state-dir", state], shown=[top]) as s:
+            os.symlink("/nowhere", other)
+            equal(ctypes.CDLL(None).renameat2(-100, other.encode(), -100, state.encode(), 2), 0, "exchange both")
+            equal(s.wait_log("; the journal is in the run directory until the next start") is not None, True, s.log())
+            equal(s.wait_log(" ready: ", count=2) is not None, True, s.log())
+            for pid in s.pids("handrail-worker"):
+                kill_wait(pid)
+            equal(s.run("echo x >>count; echo back", headers={"Idempotency-Key": "one"}), "back")
+            equal(s.run("echo x >>count; echo back", headers={"Idempotency-Key": "one"}), "back")
+            equal(s.run("cat count"), "x")
+            equal(s.stop(), -signal.SIGTERM)
+
+
 def nobody_takes_requests():
     """A request that waits for workers which end as soon as they start does not keep the server."""
     script = '[ ! -e "$HOME/bad" ] || exit 1; exec "%s/handrail-worker" "$@"\n' % BUILDDIR
@@ -515,7 +534,7 @@ def nobody_takes_requests():
             waiting.join()
 
 
-TESTS = [damaged, nobody_takes_requests, serves, port_opens_last, refusals, reason_at_the_end, way_barred, files_barred,
+TESTS = [damaged, dangling_state_dir, nobody_takes_requests, serves, port_opens_last, refusals, reason_at_the_end, way_barred, files_barred,
          way_by_group, no_working_dir, one_server_a_directory, help_and_version, request_under_way_is_answered,
          second_signal_cuts, stop_timeout_cuts, stop_while_starting, strays_are_ended, quit_is_at_once,
          idle_worker, busy_worker, nginx_worker, nginx_master, nginx_master_and_stop, keeper, supervisor,

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,16 +15,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/text/text.h"
-#include "supervisor/run/rundir.h"
-
-char *
-hr_journaldir_path(const struct hr_rundir *r, const char *state_dir, long long port)
-{
-	char name[64];
-
-	(void)snprintf(name, sizeof(name), "journal/%lld", port);
-	return state_dir[0] != '\0' ? hr_path_join(state_dir, name) : hr_rundir_file(r, "journal");
-}
+#include "supervisor/run/context.h"
 
 static int
 make_journal(const char *path, struct hr_err *err)
@@ -65,4 +57,48 @@ hr_journaldir_make(const char *path, struct hr_err *err)
 		return 0;
 	}
 	return -1;
+}
+
+/* Makes the directory in the run directory. */
+static int
+make_in_run_dir(const struct hr_rundir *r, char **ret, struct hr_err *err)
+{
+	*ret = hr_rundir_file(r, "journal");
+	if (*ret == NULL)
+		return hr_err_nomem(err);
+	return hr_journaldir_make(*ret, err);
+}
+
+static int
+make_in_state_dir(const struct hr_settings *c, char **ret, struct hr_err *err)
+{
+	if (hr_text_setf(ret, err, "%s/journal/%lld", c->state_dir, c->port) < 0)
+		return -1;
+	return hr_journaldir_make(*ret, err);
+}
+
+int
+hr_journaldir_prepare(struct hr_context *ctx, struct hr_err *err)
+{
+	HR_FREE char *path = NULL;
+	struct hr_err why = {0};
+
+	if (ctx->settings.state_dir[0] == '\0') {
+		if (make_in_run_dir(&ctx->run, &path, err) < 0)
+			return -1;
+	} else if (make_in_state_dir(&ctx->settings, &path, &why) < 0) {
+		if (ctx->id.shell_uid != geteuid())
+			return hr_err_from(err, why.code, &why);
+		free(path);
+		if (make_in_run_dir(&ctx->run, &path, err) < 0)
+			return -1;
+		hr_log(HR_LOG_WARNING,
+		    "%s; the journal is in the run directory until the next start, and a request "
+		    "that is repeated now may act twice",
+		    why.msg);
+	}
+	free(ctx->journal);
+	ctx->journal = path;
+	path = NULL;
+	return 0;
 }

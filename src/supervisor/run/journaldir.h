@@ -4,11 +4,12 @@
 
 #include "base/err.h"
 
-struct hr_rundir;
+struct hr_context;
 
-/* Returns the journal's directory: below the state directory, for the server at `port`, or, if that
- * is "", journal in the run directory. The caller frees it; NULL without memory. */
-char *hr_journaldir_path(const struct hr_rundir *r, const char *state_dir, long long port);
+/* Makes the journal's directory and sets ctx->journal: below the state directory, by the server's
+ * port, or journal in the run directory, if there is no state directory or if commands of this
+ * account may have made it unusable. Returns 0, or -1 with *err set. */
+int hr_journaldir_prepare(struct hr_context *ctx, struct hr_err *err);
 /* Makes the journal's directory, accessible only to this account. Returns 0, or -1 with *err set.
  */
 int hr_journaldir_make(const char *path, struct hr_err *err);
