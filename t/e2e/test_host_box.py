@@ -23,6 +23,7 @@ from lib.host import BUILD, PATIENCE, SRC  # noqa: E402
 from lib.hostbox import UID, run  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
 
+SENDMSG = (46, 211)  # of x86_64 and aarch64
 FORKS = ("import os, signal\n"
          "made = []\n"
          "try:\n"
@@ -331,16 +332,71 @@ def unreported(h):
     equal(h.left(box), [])
 
 
+def use_launcher(h, script):
+    """Puts a script in the place of handrail-box. Returns the directory of the real one."""
+    real, lib = h.env["HANDRAIL_LIBEXECDIR"], h.directory("lib")
+    for name in os.listdir(real):
+        if name.startswith("handrail-") and name != "handrail-box":
+            os.symlink(os.path.join(real, name), os.path.join(lib, name))
+    launcher = os.path.join(lib, "handrail-box")
+    with open(launcher, "w") as f:
+        f.write("#!/bin/sh\n" + script)
+    os.chmod(launcher, 0o755)
+    h.env["HANDRAIL_LIBEXECDIR"] = lib
+    return real
+
+
 def lost(h):
     """A start ends if the process that the launcher names has ended before the caller looks at it."""
-    launcher = os.path.join(h.directory("lib"), "handrail-box")
-    with open(launcher, "w") as f:
-        f.write("#!/bin/sh\ncat >/dev/null\necho '{\"pid\": 2147483647, \"started\": 1, \"groups\": []}' >&3\n"
-                "read word <&3 || echo 'handrail-box: the caller has left' >&2\nexit 1\n")
-    os.chmod(launcher, 0o755)
-    h.env["HANDRAIL_LIBEXECDIR"] = h.path("lib")
+    use_launcher(h, "cat >/dev/null\necho '{\"pid\": 2147483647, \"started\": 1, \"groups\": []}' >&3\n"
+                    "read word <&3 || echo 'handrail-box: the caller has left' >&2\nexit 1\n")
     h.fails(1, "the caller has left", "up", "-q")
     equal((os.listdir(h.path("state")), os.listdir(h.path("tmp"))), ([], []))
+
+
+def failed(h):
+    """The log of the last box stays until another one is ready, which replaces it."""
+    h.ok("up")
+    box = h.box()
+    with open(os.path.join(box["dir"], "log"), "a") as f:
+        f.write("the last line\n")
+    os.kill(box["pid"], signal.SIGKILL)
+    equal(process.wait_gone(box["pid"], PATIENCE), True)
+    real = use_launcher(h, "cat >/dev/null\necho handrail-box: the last words >&2\nexit 125\n")
+    h.fails(1, "the last words", "up", "-q")
+    with open(os.path.join(box["dir"], "log")) as f:
+        equal(f.read().endswith("the last line\n"), True)
+    equal([n for n in os.listdir(box["dir"]) if "log" in n], ["log"])
+    h.env["HANDRAIL_LIBEXECDIR"] = real
+    h.ok("up")
+    equal("the last line" in h.ok("logs"), False)
+
+
+def wait_until_it_sends(pid):
+    """Waits until the process has filled a socket, and sleeps in sendmsg(2)."""
+    while True:
+        with open("/proc/%d/syscall" % pid) as f:
+            if f.read().split()[0] == str(SENDMSG[os.uname().machine == "aarch64"]):
+                return
+        equal(process.has_ended(pid), False)
+
+
+def in_parts(h):
+    """A document is whole, also if a signal interrupts its writer."""
+    fifo = h.path("go")
+    os.mkfifo(fifo)
+    os.chmod(fifo, 0o666)
+    use_launcher(h, "read word <%s\nexec %s/handrail-box \"$@\"\n" % (fifo, h.env["HANDRAIL_LIBEXECDIR"]))
+    large = ["V%d=%s" % (n, "x" * 100000) for n in range(4)]
+    p = h.popen("up", "-q", *(word for v in large for word in ("-e", v)))
+    with open(fifo, "w") as go:
+        wait_until_it_sends(p.pid)
+        for sig in (signal.SIGSTOP, signal.SIGCONT):
+            p.send_signal(sig)
+        wait_until_it_sends(p.pid)
+        go.write("go\n")
+    out, err = p.communicate(timeout=PATIENCE)
+    equal((p.returncode, h.ok("run", "echo ${#V0} ${#V3}")), (0, "100000 100000\n"), err)
 
 
 def unknown(h):
@@ -648,7 +704,7 @@ def edge(h):
 
 
 CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paused, pool, repository, two, once,
-         ended, interrupted, interrupted_down, unrecorded, unreported, lost, unknown, replaced, numbered, grouped,
+         ended, interrupted, interrupted_down, unrecorded, unreported, lost, failed, in_parts, unknown, replaced, numbered, grouped,
          own_root, subordinate, kernel_files, log_file, deep, namespaced, lacks, doctor, chosen_by_its_socket]
 
 

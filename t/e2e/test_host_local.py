@@ -340,6 +340,31 @@ def server_that_died():
                 equal(os.listdir(h.path("state")), [], "cleared away")
 
 
+def failed_start_keeps_the_log():
+    """The log of the last server stays until another one is ready, which replaces it."""
+    with Host() as h:
+        h.ok("up")
+        with open(h.path("state", "default.log"), "a") as f:
+            f.write("the last line\n")
+        pid = h.record()["backend"]["pid"]
+        os.kill(pid, signal.SIGKILL)
+        equal(process.wait_gone(pid, PATIENCE), True)
+        server = h.env["HANDRAIL_SERVER"]
+        with open(h.path("failing"), "w") as f:
+            f.write("#!/bin/sh\necho the failing server\nexit 1\n")
+        os.chmod(h.path("failing"), 0o755)
+        h.env["HANDRAIL_SERVER"] = h.path("failing")
+        h.fails(1, "the failing server", "up")
+        with open(h.path("state", "default.log")) as f:
+            equal(f.read().endswith("the last line\n"), True)
+        equal([n for n in os.listdir(h.path("state")) if "log" in n], ["default.log"])
+        h.env["HANDRAIL_SERVER"] = server
+        h.ok("up")
+        equal("the last line" in h.ok("logs"), False)
+        h.ok("down")
+        equal(os.listdir(h.path("state")), [])
+
+
 def server_killed_before_it_is_ready():
     """Its shell is, and would outlive it: whoever started it ends that, and if he was killed, too, who comes later."""
     with Host() as h:
@@ -1188,7 +1213,7 @@ def main():
     for test in (life_of_a_sandbox, exit_statuses, a_way_for_all_accounts, first_command, no_first_command,
                  json_observation, variables, bad_variable_leaves_nothing, git_identity, the_callers_home,
                  port_that_is_given, many_are_watched, forged_readiness, doctor_of_chromium, two_sandboxes,
-                 server_that_died, server_that_does_not_start, server_killed_before_it_is_ready,
+                 server_that_died, server_that_does_not_start, failed_start_keeps_the_log, server_killed_before_it_is_ready,
                  server_that_does_not_end, start_that_is_killed, recorded_before_it_runs, own_workspace, files,
                  repository, logs, log_stream, page, page_that_fails, page_that_drips, addresses, resources, named,
                  terminal, wrong_usage, help_and_completion, settings, mcp_servers, decisions_without_a_server,

@@ -309,8 +309,8 @@ report_lacks(const struct hr_box *b, const char *line)
 			b->h->log(b->h->arg, one);
 }
 
-/* Makes the file that is the box's output. It is a new one for each box, whose root can change the
- * mode and the owner of its own. */
+/* Makes the file that is the box's output, beside that of an earlier box, which keep_log() replaces.
+ * It is a new one for each box, whose root can change the mode and the owner of its own. */
 static int
 open_log(const char *path, struct hr_err *err)
 {
@@ -325,7 +325,7 @@ open_log(const char *path, struct hr_err *err)
 struct launch {
 	pid_t pid;             /* 0: none */
 	int control, document; /* sockets; -1: none */
-	char *log;             /* path */
+	char *log;             /* path; NULL: none that is to be removed */
 };
 
 /* Ends a launcher that has no document, or waits for one that has ended the box. */
@@ -336,7 +336,23 @@ launch_done(struct launch *l)
 	hr_fd_close(&l->control);
 	if (l->pid > 0)
 		(void)hr_spawn_end(l->pid, NULL); /* another reason is known */
+	if (l->log != NULL)
+		(void)unlink(l->log); /* the error contains its last lines */
 	free(l->log);
+}
+
+static int
+keep_log(struct launch *l, const struct hr_box *b, struct hr_err *err)
+{
+	HR_FREE char *path = hr_sidecar_path(&b->side, "log");
+
+	if (path == NULL)
+		return hr_err_nomem(err);
+	if (rename(l->log, path) != 0)
+		return hr_err_sys(err, errno, "rename %s", l->log);
+	free(l->log);
+	l->log = NULL;
+	return 0;
 }
 
 static int
@@ -354,7 +370,7 @@ launch_start(struct launch *l, const struct hr_box *b, struct hr_err *err)
 
 	if (path == NULL || nofile < 0)
 		return -1;
-	l->log = hr_sidecar_path(&b->side, "log");
+	l->log = hr_sidecar_path(&b->side, "log.new");
 	if (l->log == NULL)
 		return hr_err_nomem(err);
 	log = open_log(l->log, err);
@@ -446,7 +462,8 @@ hr_box_make(struct hr_box *b, struct hr_err *err)
 		return hr_err_sys(err, errno, "open %s", b->edge);
 	notify = hr_ready_open(edge, HR_BOX_NOTIFY, NULL, err);
 	if (notify < 0 || launch_box(&launch, b, &document, err) < 0 ||
-	    hr_ready_wait(notify, b->pid, b->side.watch, launch.log, err) < 0)
+	    hr_ready_wait(notify, b->pid, b->side.watch, launch.log, err) < 0 ||
+	    keep_log(&launch, b, err) < 0)
 		return -1;
 	(void)unlinkat(edge, HR_BOX_NOTIFY, 0);
 	return hr_box_open_socket(b, err);

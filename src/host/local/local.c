@@ -105,7 +105,7 @@ local_connect(void *self, enum hr_connected *ret, struct hr_err *err)
 	if (hr_local_make(l, err) != 0) {
 		(void)local_undo(l, NULL);
 		if (l->log != NULL)
-			(void)unlink(l->log); /* the error contains the log's last lines */
+			(void)unlink(l->log); /* the error contains the new log's last lines */
 		return -1;
 	}
 	*ret = HR_SANDBOX_MADE;

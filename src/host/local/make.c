@@ -253,6 +253,7 @@ server_program(const struct hr_local *l)
 	return given != NULL ? given : HR_SBINDIR "/handraild";
 }
 
+/* Makes a log beside that of an earlier server, which keep_log() replaces. */
 static int
 open_log(struct hr_local *l, struct hr_err *err)
 {
@@ -261,7 +262,7 @@ open_log(struct hr_local *l, struct hr_err *err)
 	if (l->h->state_dir != NULL) {
 		if (hr_state_directory(l->h->state_dir, true, err) < 0)
 			return -1;
-		l->log = hr_record_path(l->h->state_dir, l->h->sid, ".log");
+		l->log = hr_record_path(l->h->state_dir, l->h->sid, HR_RECORD_NEW_LOG);
 		fd = l->log != NULL
 			 ? open(l->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600)
 			 : -1;
@@ -272,6 +273,19 @@ open_log(struct hr_local *l, struct hr_err *err)
 	if (fd < 0)
 		return hr_err_sys(err, errno, "create a log");
 	return fd;
+}
+
+static int
+keep_log(struct hr_local *l, struct hr_err *err)
+{
+	HR_FREE char *new = l->log;
+
+	if (l->h->state_dir == NULL)
+		return 0;
+	l->log = hr_record_path(l->h->state_dir, l->h->sid, ".log");
+	if (l->log == NULL)
+		return hr_err_nomem(err);
+	return rename(new, l->log) == 0 ? 0 : hr_err_sys(err, errno, "rename %s", new);
 }
 
 /* Records the server before the child becomes it: if this process is killed now, a record leads to
@@ -373,6 +387,8 @@ hr_local_make(struct hr_local *l, struct hr_err *err)
 		r = spawn_server(l, name, err);
 	if (r == 0)
 		r = hr_ready_wait(notify, l->pid, l->watch, l->log, err);
+	if (r == 0)
+		r = keep_log(l, err);
 	hr_fd_close(&l->reserved);
 	return r;
 }

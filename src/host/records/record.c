@@ -201,7 +201,7 @@ void
 hr_record_remove(struct hr_sandbox *s)
 {
 	/* removes the record last: it leads to the others */
-	static const char *const suffixes[] = {".log", SUFFIX};
+	static const char *const suffixes[] = {".log", HR_RECORD_NEW_LOG, SUFFIX};
 	HR_FREE char *home = hr_record_path(s->state_dir, s->sid, HR_RECORD_HOME);
 	size_t i;
 
