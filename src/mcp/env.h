@@ -18,6 +18,7 @@ struct json_object;
 /* The state of a process beside the shells. */
 struct hr_mcp_process {
 	bool over; /* exit_code is set */
+	bool left; /* the process or others that it has started run */
 	int64_t exit_code;
 	uint64_t bytes; /* length of the output so far */
 };
@@ -30,7 +31,8 @@ struct hr_mcp_beside {
 	/* Appends up to `len` bytes of the output. Returns 0, or -1 with *err set. */
 	int (*read)(void *server, const char *id, uint64_t from, size_t len, struct hr_buf *raw,
 	    struct hr_err *err);
-	/* Sends SIGTERM, and a second later SIGKILL. Returns 0, or -1 with errno. */
+	/* Sends SIGTERM, and a second later SIGKILL, to the process with its group, or to what it
+	 * has left when it is over. Returns 0, or -1 with errno. */
 	int (*stop)(void *server, const char *id);
 	/* Waits until the process ends, hr_now_ms() reaches until_ms, the client leaves or a signal
 	 * is pending; -1: no such descriptor. Returns true in the last two cases. */

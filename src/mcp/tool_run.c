@@ -389,13 +389,15 @@ stop_process(struct hr_mcp_call *c, const struct hr_mcp_wait *w)
 	hr_mcp_handle_put(&handle, w);
 	if (!hr_mcp_look_beside(c, w, &p))
 		return;
-	if (p.over)
+	if (!p.left)
 		hr_mcp_fail(c,
-		    "Nothing was sent: the command has ended. Call wait with handle \"%s\" for "
-		    "its result.",
+		    "Nothing was sent: the command has ended, and has left no process. Call wait "
+		    "with handle \"%s\" for its result.",
 		    hr_buf_str(&handle));
 	else if (c->env->beside->stop(c->env->server, w->process) < 0)
 		hr_mcp_fail(c, "The command was not stopped: %s. Try again.", strerror(errno));
+	else if (p.over)
+		hr_mcp_say(c, "Sent to the processes that the command has left; it has ended.");
 	else
 		hr_mcp_say(c, "Sent. Call wait with handle \"%s\" to see what comes of it.",
 		    hr_buf_str(&handle));
@@ -495,7 +497,8 @@ call_interrupt(struct hr_mcp_call *c)
 const struct hr_mcp_tool hr_mcp_interrupt = {.name = "interrupt",
     .title = "Interrupt a command",
     .help = "Presses C-c for a command that run started and that still runs. A command in the "
-	    "background gets SIGTERM, and a second later SIGKILL. Call wait then.",
+	    "background gets SIGTERM, and a second later SIGKILL; once it has ended, the processes "
+	    "that it has left. Call wait then.",
     .destroys = true,
     .params = interrupt_params,
     .call = call_interrupt};

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -279,7 +280,8 @@ refuse(int fd, const char *why)
 
 /* ---- the start ---- */
 
-/* Opens the files of a kept command and locks one of them. Returns 0, or -1 with errno. */
+/* Opens the files of a kept command, and locks its directory and the status for the minder. Returns
+ * 0, or -1 with errno. */
 static int
 open_kept(const char *path, struct exec_work *w)
 {

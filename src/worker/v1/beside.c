@@ -57,6 +57,7 @@ look(void *server, const char *id, struct hr_mcp_process *ret)
 		return found;
 	hr_v1_streams_open(&c, m.id, &s);
 	*ret = (struct hr_mcp_process){.over = state.over,
+	    .left = hr_v1_is_minded(&c, m.id),
 	    .exit_code = state.code,
 	    .bytes = s.out_size + (state.over ? s.err_size : 0)};
 	return 1;

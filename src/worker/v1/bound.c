@@ -1,8 +1,9 @@
 /* handrail-bound: minds one command of the V1 API, its child, until nothing of the command is left.
  * It ends the command at its time limit, bounds the files of its output, which it watches with
  * inotify(7) outside the data path, and records the end in the status file, which it locks until
- * then. The command is stopped by a file `stop` in the directory, and ended, together with what it
- * has left in the background, when a file of the directory is removed.
+ * then. The command is stopped when a file `stop` of the directory is written, and then all that an
+ * ended command has left in the background; all is ended when a file of the directory is removed.
+ * The directory is locked while this process runs.
  *
  * The processes of the command are recognised as children: this process is their subreaper. */
 #include "config.h"
@@ -85,11 +86,26 @@ bound_output(struct minder *m)
 
 /* ---- the processes ---- */
 
-/* Sends a signal to the command's group, or to the command before it has one. */
+static void
+signal_children(int signo)
+{
+	HR_CLOSEDIR DIR *d = opendir("/proc");
+	char text[HR_PID_STAT];
+	pid_t pid, self = getpid();
+
+	while ((pid = hr_pid_next(d)) > 0)
+		if (hr_pid_field(hr_pid_stat(pid, text), HR_PID_PARENT) == (unsigned long long)self)
+			(void)kill(pid, signo);
+}
+
+/* Sends a signal to the command's group, to the command before it has one, or to the processes that
+ * an ended command has left. */
 static void
 signal_command(const struct minder *m, int signo)
 {
-	if (m->command > 0 && kill(-m->command, signo) < 0)
+	if (m->command == 0)
+		signal_children(signo);
+	else if (kill(-m->command, signo) < 0)
 		(void)kill(m->command, signo);
 }
 
@@ -98,25 +114,26 @@ signal_command(const struct minder *m, int signo)
 static void
 kill_all(const struct minder *m)
 {
-	HR_CLOSEDIR DIR *d = opendir("/proc");
-	char text[HR_PID_STAT];
-	pid_t pid, self = getpid();
-
 	signal_command(m, SIGKILL);
-	while ((pid = hr_pid_next(d)) > 0)
-		if (hr_pid_field(hr_pid_stat(pid, text), HR_PID_PARENT) == (unsigned long long)self)
-			(void)kill(pid, SIGKILL);
+	if (m->command > 0)
+		signal_children(SIGKILL);
 }
 
-/* Writes the result, which makes it visible, and releases the lock. */
+/* Writes the result, which makes it visible, and releases the lock; before, the directory's, if no
+ * process is left. */
 static void
 record_end(struct minder *m, int status)
 {
+	siginfo_t ignored;
 	char text[64];
 	int n = snprintf(text, sizeof(text), "%d %lld\n",
 	    m->timed_out ? TIMED_OUT : hr_exit_code(status), (long long)hr_wall_ns() / 1000);
 
 	m->command = 0;
+	m->pressed = false; /* the next stop is for what is left */
+	m->until = INT64_MAX;
+	if (waitid(P_ALL, 0, &ignored, WEXITED | WNOHANG | WNOWAIT) < 0)
+		(void)flock(HR_BOUND_DIR, LOCK_UN);
 	/* a result that cannot be written is that of a command without a minder */
 	(void)!write(HR_BOUND_STATUS, text, (size_t)n);
 	(void)flock(HR_BOUND_STATUS, LOCK_UN);
@@ -161,10 +178,11 @@ press(struct minder *m, bool timed_out)
 static void
 check_time(struct minder *m)
 {
-	if (m->command == 0 || hr_now_ms() < m->until)
+	if (hr_now_ms() < m->until)
 		return;
 	if (m->pressed) {
 		signal_command(m, SIGKILL);
+		m->kills = m->kills || m->command == 0;
 		m->until = INT64_MAX;
 	} else {
 		press(m, true);
@@ -209,7 +227,7 @@ wait_ms(const struct minder *m)
 {
 	int64_t left = m->until - hr_now_ms();
 
-	if (m->command == 0 || m->until == INT64_MAX)
+	if (m->until == INT64_MAX)
 		return -1;
 	return left < 0 ? 0 : left > 1000000 ? 1000000 : (int)left;
 }
@@ -245,7 +263,7 @@ watch(struct minder *m)
 	return m->signals >= 0 && m->events >= 0 &&
 	       inotify_add_watch(m->events, "/proc/self/fd/1", IN_MODIFY) >= 0 &&
 	       inotify_add_watch(m->events, "/proc/self/fd/2", IN_MODIFY) >= 0 &&
-	       inotify_add_watch(m->events, "/proc/self/fd/3", IN_CREATE | IN_DELETE) >= 0;
+	       inotify_add_watch(m->events, "/proc/self/fd/3", IN_CLOSE_WRITE | IN_DELETE) >= 0;
 }
 
 /* Handles a stop and a removal that preceded the watch. */
@@ -258,7 +276,6 @@ check_directory(struct minder *m)
 		press(m, false);
 	if (fstat(STDOUT_FILENO, &st) == 0 && st.st_nlink == 0)
 		m->kills = true;
-	(void)close(HR_BOUND_DIR);
 }
 
 /* Ends a command whose output has no bound, since the inotify instances of the account may be used

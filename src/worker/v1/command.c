@@ -1,7 +1,7 @@
 /* Keeps commands of the V1 API in files. RUN/v1/ID has `request`, `out`, `err` and `status`: the
  * start in microseconds since 1970 and then, once the command has ended, its exit code and the end.
  * handrail-bound, which minds the command, locks `status` until then: without the lock and without
- * an end it was killed. A directory whose name ends with ~ is that of a command that was not
+ * an end it was killed. The directory is locked while any process of the command runs. A directory whose name ends with ~ is that of a command that was not
  * started (see struct hr_exec_request). Only the server reaches these directories. */
 #include "config.h"
 
@@ -112,6 +112,14 @@ hr_v1_look(const struct hr_rex_call *c, const char *id, struct hr_v1_state *ret)
 	if (!ret->over && flock(fd, LOCK_EX | LOCK_NB) == 0 && read_status(fd, ret) == 1)
 		record_loss(path, ret);
 	return 1;
+}
+
+bool
+hr_v1_is_minded(const struct hr_rex_call *c, const char *id)
+{
+	HR_CLOSE int dir = directory(c, id);
+
+	return dir >= 0 && flock(dir, LOCK_SH | LOCK_NB) < 0;
 }
 
 uint64_t
