@@ -288,7 +288,7 @@ open_kept(const char *path, struct exec_work *w)
 	const int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC;
 
 	w->kept = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (w->kept < 0)
+	if (w->kept < 0 || flock(w->kept, LOCK_EX | LOCK_NB) < 0)
 		return -1;
 	w->fds[0] = openat(w->kept, "out", flags);
 	w->fds[1] = openat(w->kept, "err", flags);
@@ -350,6 +350,18 @@ start_sent(struct exec *e, struct exec_work *w)
 	return e->pid > 0 ? 0 : -1;
 }
 
+/* Opens the command as standard input, from which bash reads it: an argument can have only 32 pages.
+ * Returns 0, or -1 with errno. */
+static int
+open_long(struct exec_work *w, struct hr_span command)
+{
+	w->input = memfd_create("command", MFD_CLOEXEC);
+	if (w->input < 0 || hr_fd_write_full(w->input, command.p, command.len, NULL) < 0)
+		return -1;
+	w->argv[2] = "eval \"$(</dev/fd/0)\n\" </dev/null";
+	return 0;
+}
+
 /* Returns 0, or -1 with errno set; then no process was started. */
 static int
 exec_start(struct exec *e, const struct hr_exec_request *r)
@@ -365,7 +377,8 @@ exec_start(struct exec *e, const struct hr_exec_request *r)
 	    .limit_s = r->limit_s,
 	    .fds = {-1, -1},
 	    .kept = -1,
-	    .status = -1};
+	    .status = -1,
+	    .input = -1};
 	struct hr_err why = {0};
 	int started = -1, failed;
 
@@ -373,13 +386,15 @@ exec_start(struct exec *e, const struct hr_exec_request *r)
 	if (text == NULL || dir == NULL || e->late == NULL ||
 	    hr_watch_arm(e->late, (r->limit_s + LATE_S) * 1000, &why) < 0)
 		errno = why.sys != 0 ? why.sys : ENOMEM;
-	else
+	else if (r->command.len < (size_t)sysconf(_SC_PAGESIZE) * 32 ||
+		 open_long(&w, r->command) == 0)
 		started = r->kept.len > 0 ? start_kept(e, &w, r) : start_sent(e, &w);
 	failed = errno;
 	hr_fd_close(&w.fds[0]);
 	hr_fd_close(&w.fds[1]);
 	hr_fd_close(&w.kept);
 	hr_fd_close(&w.status);
+	hr_fd_close(&w.input);
 	errno = failed;
 	return started;
 }

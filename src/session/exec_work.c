@@ -93,6 +93,8 @@ become(const struct exec_work *w)
 
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	if (w->input >= 0 && (lseek(w->input, 0, SEEK_SET) < 0 || dup2(w->input, 0) < 0))
+		_exit(NO_PROGRAM);
 	(void)execvpe(w->argv[0], (char *const *)w->argv, w->keeper->environ.v);
 	(void)dprintf(2, "%s: %s\n", w->argv[0], strerror(errno));
 	_exit(NO_PROGRAM);

@@ -14,13 +14,14 @@ struct hr_keeper;
 /* A command as its child processes need it. Borrowed. */
 struct exec_work {
 	const struct hr_keeper *keeper;
-	const char *const argv[4];
+	const char *argv[4];
 	const char *dir;
 	bool given; /* `dir` is the client's */
 	int64_t limit_s;
 	int fds[2];         /* files or pipes for standard output and error */
 	const char *minder; /* handrail-bound; NULL: the command is not kept */
-	int kept, status;   /* directory of a kept command and the locked file; or -1 */
+	int kept, status;   /* locked directory and file of a kept command; or -1 */
+	int input;          /* standard input; -1: /dev/null */
 };
 
 /* Returns the number of the process, or -1 with errno. */

@@ -119,6 +119,13 @@ def interrupted():
         equal(finish(s, h), (137, ""))
         with open(s.work_dir + "/pid") as f:
             equal(process.wait_gone(int(f.read()), PATIENCE), True)
+        # what an ended command has left
+        for trap in ("true", "trap '' TERM"):
+            h = start(s, "(%s; exec sleep 600) & echo $!" % trap)
+            code, pid = finish(s, h)
+            r = call(s, "interrupt", handle=h)
+            equal((code, r["isError"], "that the command has left" in text(r)), (0, False, True), r)
+            equal(process.wait_gone(int(pid), PATIENCE), True)
         s.stop()
 
 
