@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/path.h"
 #include "base/process/spawn.h"
+#include "base/text/text.h"
 #include "cli/commands.h"
 #include "base/strv.h"
 #include "host/config/rules.h"
@@ -66,17 +67,12 @@ ask(struct cli *c, const char *method, const char *path, struct json_object *bod
 	return hr_rest_send(rest, method, path, sent, ret, &err) == 0 ? CLI_OK : failed(&err);
 }
 
-/* Makes a call, and prints the answer: as JSON, or with `show` unless that is NULL. */
+/* Prints an answer: as JSON, or with `show` unless that is NULL. */
 static int
-call(struct cli *c, const char *method, const char *path, struct json_object *body,
-    void (*show)(struct hr_buf *b, struct json_object *o))
+print(struct cli *c, struct json_object *o, void (*show)(struct hr_buf *b, struct json_object *o))
 {
-	HR_PUT struct json_object *o = NULL;
 	HR_BUF(b, 64u << 20);
-	int r = ask(c, method, path, body, &o);
 
-	if (r != CLI_OK)
-		return r;
 	if (c->json) {
 		(void)hr_json_put(&b, o);
 		hr_buf_addc(&b, '\n');
@@ -84,6 +80,17 @@ call(struct cli *c, const char *method, const char *path, struct json_object *bo
 		show(&b, o);
 	}
 	return cli_out_buf(&b);
+}
+
+/* Makes a call, and prints the answer. */
+static int
+call(struct cli *c, const char *method, const char *path, struct json_object *body,
+    void (*show)(struct hr_buf *b, struct json_object *o))
+{
+	HR_PUT struct json_object *o = NULL;
+	int r = ask(c, method, path, body, &o);
+
+	return r == CLI_OK ? print(c, o, show) : r;
 }
 
 /* ---- printing ---- */
@@ -258,14 +265,46 @@ limit_key(struct cli *c, const struct cli_args *a)
 
 static const char snapshots_args[] = "[rm ID SNAPSHOT]";
 
+/* Gets the snapshots of all keys, page by page, as {"snapshots":[...]}. */
+static int
+list_snapshots(struct cli *c, struct json_object **ret)
+{
+	struct json_object *list = json_object_new_array(), *part;
+	HR_FREE char *path = strdup("/handrail/v1/snapshots?keys=all");
+	struct hr_err err = {0};
+	size_t i;
+	int r;
+
+	*ret = hr_json_object(NULL, "snapshots", list, NULL);
+	while (path != NULL && *ret != NULL) {
+		HR_PUT struct json_object *page = NULL;
+
+		r = ask(c, "GET", path, NULL, &page);
+		part = hr_json_at(page, "snapshots");
+		for (i = 0; r == CLI_OK && i < hr_json_count(part); i++)
+			if (hr_json_append(
+				list, json_object_get(hr_json_entry(part, i)), &err) != 0)
+				return cli_no_memory();
+		if (r != CLI_OK || hr_json_text_at(page, "next") == NULL)
+			return r;
+		if (hr_text_setf(&path, NULL, "/handrail/v1/snapshots?keys=all&after=%s",
+			hr_json_text_at(page, "next")) != 0)
+			break;
+	}
+	return cli_no_memory();
+}
+
 static int
 snapshots(struct cli *c, const struct cli_args *a)
 {
+	HR_PUT struct json_object *list = NULL;
 	struct json_object *id;
 	int r;
 
-	if (a->argc == 0)
-		return call(c, "GET", "/handrail/v1/snapshots?keys=all", NULL, show_snapshots);
+	if (a->argc == 0) {
+		r = list_snapshots(c, &list);
+		return r == CLI_OK ? print(c, list, show_snapshots) : r;
+	}
 	if (a->argc != 3 || strcmp(a->argv[0], "rm") != 0)
 		return cli_usage("usage: handrail fleet snapshots %s", snapshots_args);
 	r = key_of(a, "snapshots", &id);

@@ -4,6 +4,7 @@ killed fork. As root each case is done twice, by root and by another account."""
 
 import contextlib
 import http.client
+import json
 import os
 import signal
 import sys
@@ -287,6 +288,39 @@ def revoked(uid):
         equal((left(), names(f, other), names(f)), ([(ids["other"], "kept")], ["kept"], []))
 
 
+def pages(uid):
+    """The list of snapshots has pages, and the command prints all of them."""
+    with Copies(uid) as f:
+        key = f.make_key("one")
+        o = f.up("s", key)
+        equal(f.call("POST", SNAPSHOTS, {"runtime_id": o["runtime_id"], "name": "s0000"}, key=key)[0], 200)
+        (first,) = f.call("GET", SNAPSHOTS + "?keys=all")[1]["snapshots"]
+        store = f.path("fleet", "sandboxes", "snapshots")
+        called = ["s%04d" % n for n in range(1002)]
+        with open(os.path.join(store, "%d.s0000" % first["key"], "snapshot.json")) as file:
+            record = file.read()
+        for name in called[1:]:
+            directory = os.path.join(store, "%d.%s" % (first["key"], name))
+            os.mkdir(directory, 0o700)
+            with open(os.path.join(directory, "snapshot.json"), "w") as file:
+                file.write(record.replace(".s0000\"", ".%s\"" % name))
+            os.chown(directory, uid, uid)
+            os.chown(os.path.join(directory, "snapshot.json"), uid, uid)
+        for whose, by in (("", key), ("&keys=all", None)):
+            got, after = [], ""
+            while after is not None:
+                answer = f.call("GET", SNAPSHOTS + "?limit=400%s%s" % (whose, after), key=by)[1]
+                got.append([s["name"] for s in answer["snapshots"]])
+                after = "&after=" + answer["next"] if "next" in answer else None
+            equal(got, [called[:400], called[400:800], called[800:]])
+            equal(f.call("GET", SNAPSHOTS + "?limit=0" + whose, key=by)[0], 400)
+        answer = f.call("GET", SNAPSHOTS + "?limit=2000", key=key)[1]
+        equal((len(answer["snapshots"]), answer["next"]), (1000, "%d.s0999" % first["key"]))
+        f.env["RUNTIME"] = "remote"
+        equal([row.split()[1] for row in f.ok("fleet", "snapshots").splitlines()][1:], called)
+        equal([s["name"] for s in json.loads(f.ok("fleet", "snapshots", "--json"))["snapshots"]], called)
+
+
 def others(uid):
     """A copy for one key holds up no other one: its list, snapshots, removals and starts."""
     with Copies(uid) as f:
@@ -399,5 +433,5 @@ def elsewhere(uid):
 
 
 if __name__ == "__main__":
-    sys.exit(run([branches, at_work, quotas, killed, whole, snapshots, revoked, others, many, bounded, lost, elsewhere],
+    sys.exit(run([branches, at_work, quotas, killed, whole, snapshots, revoked, pages, others, many, bounded, lost, elsewhere],
                  made=contextlib.nullcontext))

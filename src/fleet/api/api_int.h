@@ -30,6 +30,9 @@ bool hr_fleet_query_next(struct hr_buf *b, const char **query, const char *name)
 const char *hr_fleet_query(struct hr_buf *b, const char *query, const char *name);
 /* Returns true if the name has that value. */
 bool hr_fleet_query_says(const struct hr_fleet_call *c, const char *name, const char *value);
+#define HR_FLEET_PAGE_MAX 1000
+/* Returns the `limit` of a page, at most HR_FLEET_PAGE_MAX, or 0 after it has answered. */
+long hr_fleet_query_limit(const struct hr_fleet_call *c);
 
 struct hr_fleet_place;
 /* Takes a waiting place for a call of the engine, as for a wait for a sandbox, so that threads are

@@ -63,6 +63,24 @@ hr_fleet_query_says(const struct hr_fleet_call *c, const char *name, const char 
 	return strcmp(hr_fleet_query(&b, c->query, name), value) == 0;
 }
 
+long
+hr_fleet_query_limit(const struct hr_fleet_call *c)
+{
+	HR_BUF(b, HR_FLEET_QUERY_MAX);
+	const char *most = hr_fleet_query(&b, c->query, "limit");
+	char *end;
+	long n;
+
+	if (*most == '\0')
+		return HR_FLEET_PAGE_MAX;
+	n = strtol(most, &end, 10);
+	if (*end != '\0' || n <= 0) {
+		(void)hr_fleet_say(c->a, 400, "limit is a number above 0");
+		return 0;
+	}
+	return n < HR_FLEET_PAGE_MAX ? n : HR_FLEET_PAGE_MAX;
+}
+
 static void
 answer_object(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
     const struct hr_fleet_row *row, struct hr_fleet_answer *a)

@@ -4,6 +4,8 @@
 
 #include "fleet/copies.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <json-c/json.h>
@@ -169,14 +171,47 @@ may_see_others(struct hr_fleet_call *c)
 	return false;
 }
 
+/* Appends a page of the list: the snapshots after the one that `after` names by "KEY.NAME". */
+static void
+put_snapshots(struct hr_fleet_call *c, struct json_object *list, const char *after, long limit)
+{
+	struct hr_buf *b = &c->a->body;
+	char tag[HR_FLEET_TAG], last[HR_FLEET_TAG] = "";
+	struct json_object *o;
+	long n = 0;
+	size_t i;
+
+	hr_buf_adds(b, "{\"snapshots\":[");
+	for (i = 0; i < hr_json_count(list); i++) { /* the engine lists them in this order */
+		o = hr_json_entry(list, i);
+		(void)snprintf(tag, sizeof(tag), "%" PRId64 ".%s",
+		    hr_json_at(o, "key") != NULL ? hr_json_int_at(o, "key") : c->key.id,
+		    hr_json_text_or(o, "name", ""));
+		if (strcmp(tag, after) <= 0)
+			continue;
+		if (n == limit)
+			break;
+		hr_buf_adds(b, n++ > 0 ? "," : "");
+		hr_json_put_whole(b, o);
+		memcpy(last, tag, sizeof(last));
+	}
+	hr_buf_addc(b, ']');
+	if (i < hr_json_count(list))
+		hr_json_put_named(b, "next", last);
+	hr_buf_addc(b, '}');
+}
+
 void
 hr_fleet_call_snapshots(struct hr_fleet_call *c)
 {
 	HR_PUT struct json_object *list = NULL;
 	HR_BUF(keys, HR_FLEET_QUERY_MAX);
+	HR_BUF(last, HR_FLEET_QUERY_MAX);
 	struct hr_err err = {0};
 	const char *whose = hr_fleet_query(&keys, c->query, "keys");
+	const char *after = hr_fleet_query(&last, c->query, "after");
 	bool all = *whose != '\0';
+	long limit;
 
 	if (!can(c) || (all && !may_see_others(c)))
 		return;
@@ -184,14 +219,15 @@ hr_fleet_call_snapshots(struct hr_fleet_call *c)
 		(void)hr_fleet_say(c->a, 400, "the query may be keys=all");
 		return;
 	}
+	limit = hr_fleet_query_limit(c);
+	if (limit == 0)
+		return;
 	if (hr_fleet_snapshots(c->api->fleet, all ? 0 : c->key.id, "", &list, &err) != 0) {
 		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, NULL, &err);
 		return;
 	}
 	c->a->status = 200;
-	hr_buf_adds(&c->a->body, "{\"snapshots\":");
-	hr_json_put_whole(&c->a->body, list);
-	hr_buf_addc(&c->a->body, '}');
+	put_snapshots(c, list, after, limit);
 }
 
 void

@@ -12,7 +12,6 @@
 
 #include "proto/json.h"
 
-#define PAGE_MOST 1000
 #define PART 100
 #define BATCH_MOST 100
 #define POSITION (HR_FLEET_ID + 24)
@@ -170,20 +169,13 @@ hr_fleet_call_list(struct hr_fleet_call *c)
 	struct hr_err err = {0};
 	HR_BUF(status, HR_FLEET_QUERY_MAX);
 	HR_BUF(after, HR_FLEET_QUERY_MAX);
-	HR_BUF(limit, HR_FLEET_QUERY_MAX);
 	struct choice q = {.status = &status, .live = !hr_fleet_query_says(c, "all", "true")};
 	const char *last = hr_fleet_query(&after, c->query, "after");
-	const char *most = hr_fleet_query(&limit, c->query, "limit");
-	char *end;
 
 	(void)hr_fleet_query(&status, c->query, "status");
-	q.left = *most != '\0' ? strtol(most, &end, 10) : PAGE_MOST;
-	if (*most != '\0' && (*end != '\0' || q.left <= 0)) {
-		(void)hr_fleet_say(c->a, 400, "limit is a number above 0");
+	q.left = hr_fleet_query_limit(c);
+	if (q.left == 0)
 		return;
-	}
-	if (q.left > PAGE_MOST)
-		q.left = PAGE_MOST;
 	if (!hr_fleet_turn_take(f, &turn, c->key.id)) {
 		hr_fleet_refuse_crowd(c->a);
 		return;
