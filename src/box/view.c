@@ -20,6 +20,7 @@
 #include "box/layer.h"
 #include "box/mask.h"
 #include "box/mount.h"
+#include "box/skeleton.h"
 
 /* <sys/mount.h> and <linux/mount.h> define the same names differently in glibc 2.36 */
 int mount(const char *source, const char *target, const char *type, unsigned long flags,
@@ -72,21 +73,6 @@ struct view {
 	bool sysfs;        /* the box has one */
 	char resolver[PATH_MAX];
 };
-
-/* the directories that every box has */
-static const struct {
-	const char *path;
-	mode_t mode;
-	bool once; /* the box may change it, or put something else in its place */
-} empty[] = {{"dev", 0755, false}, {"home", 0755, false}, {"media", 0755, false},
-    {"mnt", 0755, false}, {"opt", 0755, false}, {"proc", 0555, false}, {"root", 0700, false},
-    {"run", 0755, false}, {"srv", 0755, false}, {"sys", 0555, false}, {"tmp", 01777, false},
-    {"var", 0755, false}, {"var/backups", 0755, true}, {"var/local", 0755, true},
-    {"var/log", 0755, false}, {"var/mail", 0755, true}, {"var/opt", 0755, true},
-    {"var/spool", 0755, true}, {"var/tmp", 01777, false}};
-
-/* the links that every box with the host's programs has */
-static const char *const links[][2] = {{"var/lock", "/run/lock"}, {"var/run", "/run"}};
 
 static const char *const devices[] = {
     "/dev/full", "/dev/null", "/dev/random", "/dev/tty", "/dev/urandom", "/dev/zero"};
@@ -288,23 +274,6 @@ mount_seen(const struct view *v, int whole, size_t i, struct hr_err *err)
 	return named_overlay(v, v->lower[i], seen->path, name, seen->sift, err);
 }
 
-static int
-make_empty(int root, struct hr_err *err)
-{
-	struct stat st;
-	size_t i;
-
-	for (i = 0; i < sizeof(empty) / sizeof(*empty); i++)
-		if (!(empty[i].once &&
-			fstatat(root, empty[i].path, &st, AT_SYMLINK_NOFOLLOW) == 0) &&
-		    box_layer_below(root, empty[i].path, empty[i].mode, err) < 0)
-			return -1;
-	for (i = 0; i < sizeof(links) / sizeof(*links); i++)
-		if (box_layer_link(root, links[i][0], links[i][1], err) < 0)
-			return -1;
-	return 0;
-}
-
 /* Makes the directory that becomes the root of a box with the host's programs. */
 static int
 host_root(struct view *v, struct hr_err *err)
@@ -314,7 +283,7 @@ host_root(struct view *v, struct hr_err *err)
 
 	if (root < 0)
 		return hr_err_sys(err, errno, "make \"root\" in the storage");
-	r = make_empty(root, err);
+	r = box_skeleton_root(root, err);
 	for (i = 0; i < SEEN && r >= 0; i++) {
 		v->lower[i] = -1;
 		r = make_seen(root, v->host, &host_system[i], err);
@@ -457,25 +426,6 @@ put_host(struct view *v, struct hr_err *err)
 	return 0;
 }
 
-/* Makes what the start of a system makes in /run, and the links in /dev. */
-static int
-fill_system(struct hr_err *err)
-{
-	static const char *const shared[] = {"/run/lock", "/run/screen"};
-	static const char *const devs[][2] = {{"/proc/self/fd", "/dev/fd"},
-	    {"/proc/self/fd/0", "/dev/stdin"}, {"/proc/self/fd/1", "/dev/stdout"},
-	    {"/proc/self/fd/2", "/dev/stderr"}, {"pts/ptmx", "/dev/ptmx"}};
-	size_t i;
-
-	for (i = 0; i < sizeof(shared) / sizeof(*shared); i++)
-		if (mkdir(shared[i], 01777) != 0 && errno != EEXIST)
-			return hr_err_sys(err, errno, "make %s", shared[i]);
-	for (i = 0; i < sizeof(devs) / sizeof(*devs); i++)
-		if (symlink(devs[i][0], devs[i][1]) != 0)
-			return hr_err_sys(err, errno, "make %s", devs[i][1]);
-	return 0;
-}
-
 /* Makes the root of a box with a system of its own, which has an overlay over its directory. */
 static int
 directory_root(const struct view *v, struct hr_err *err)
@@ -539,7 +489,7 @@ enter_root(struct view *v, struct hr_err *err)
 		MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ||
 	    fchdir(tree) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
 		return hr_err_sys(err, errno, "change the root to the box's");
-	if ((own && detach(err) < 0) || put_list(v, system, err) < 0 || fill_system(err) < 0 ||
+	if ((own && detach(err) < 0) || put_list(v, system, err) < 0 || box_skeleton_system(err) < 0 ||
 	    (v->sysfs && box_mask(err) < 0) ||
 	    (!own && (put_host(v, err) < 0 || detach(err) < 0)) || (!v->sysfs && box_mask(err) < 0))
 		return -1;
