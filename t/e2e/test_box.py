@@ -563,6 +563,20 @@ def detached(b, answer=b"g"):
     p.communicate()
 
 
+def undocumented(b):
+    """A launcher that gets no document prints nothing: its caller reports the reason."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        p = b.start("", "--detach", str(theirs.fileno()), pass_fds=[theirs.fileno()])
+        equal((p.communicate(timeout=PATIENCE), p.returncode), (("", ""), 125))
+
+
+def masks_without_sysfs(b):
+    """A link in /sys, where that is a directory of the box, leads no mask to the host's files."""
+    equal(b.lines("rm -rf /sys/kernel; ln -s /../etc /sys/kernel", network="host"), [])
+    equal(b.lines("ls /sys/kernel/passwd", network="host"), ["/sys/kernel/passwd"])
+
+
 def ended_early(b):
     """A SIGTERM that comes before the program waits for it, since process 1 would lose it."""
     ours, theirs = socket.socketpair()
@@ -717,8 +731,9 @@ def shared_storage(b):
 
 CASES = [files, kept, first_start, own_files, hosts, sources, added, processes, boot_id, network, every_address,
          resolver, container, nested_root, fence, launchers_file, signals, terminal, mounts, planted,
-         linked_var, foreign_root, limits, errors, checked, status_and_streams, detached, ended_early, delegated,
+         linked_var, foreign_root, limits, errors, checked, status_and_streams, detached, undocumented,
+         masks_without_sysfs, ended_early, delegated,
          given_up, killed, killed_untied, shared_storage]
 
 
-sys.exit(main(CASES, once=((resolver, True), (linked_var, True), (delegated, False))))
+sys.exit(main(CASES, once=((resolver, True), (linked_var, True), (masks_without_sysfs, False), (delegated, False))))
