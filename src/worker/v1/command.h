@@ -84,6 +84,9 @@ int64_t hr_v1_outputs_now(
     const struct hr_rex_call *c, const struct hr_v1_command *m, const struct hr_v1_state *state);
 /* Returns the number of output events of an ended command. */
 uint64_t hr_v1_outputs(const struct hr_rex_call *c, const char *id);
+/* Calls fn for each event so far, oldest first; order -1: the command itself. */
+typedef void hr_v1_each_fn(void *arg, const struct hr_v1_command *m, int64_t order);
+void hr_v1_each_event(struct hr_rex_call *c, hr_v1_each_fn *fn, void *arg);
 void hr_v1_put_time(struct hr_buf *b, int64_t ms);
 /* Appends the id of an output event, which is always the same for the same event. */
 void hr_v1_put_id(struct hr_buf *b, const struct hr_v1_command *m, uint64_t order);

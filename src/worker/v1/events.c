@@ -274,16 +274,56 @@ compare_down(const void *a, const void *b)
 }
 
 static void
+add_all(struct hr_rex_call *c, struct found *f, const struct wanted *w)
+{
+	HR_BUF(list, LIST_MAX);
+	size_t n = hr_v1_list(c, &list);
+	const struct hr_v1_entry *e = (const struct hr_v1_entry *)(const void *)list.p;
+
+	for (; n > 0; n--, e++)
+		add_command(c, f, w, &e->m, &e->state);
+}
+
+/* Returns the events in order, and their number. */
+static const struct event *
+sort(const struct found *f, bool down, size_t *ret_n)
+{
+	struct event *e = (struct event *)(void *)f->events.p;
+
+	*ret_n = f->events.len / sizeof(*e);
+	if (*ret_n > 0)
+		qsort(e, *ret_n, sizeof(*e), down ? compare_down : compare);
+	return e;
+}
+
+void
+hr_v1_each_event(struct hr_rex_call *c, hr_v1_each_fn *fn, void *arg)
+{
+	const struct wanted w = {.commands = true,
+	    .outputs = true,
+	    .after = -1,
+	    .from = INT64_MIN,
+	    .before = INT64_MAX};
+	HR_CLEAN(found_done) struct found f = {.commands.cap = LIST_MAX, .events.cap = LIST_MAX};
+	const struct listed *l;
+	const struct event *e;
+	size_t n;
+
+	add_all(c, &f, &w);
+	l = (const struct listed *)(const void *)f.commands.p;
+	for (e = sort(&f, false, &n); n > 0; n--, e++)
+		fn(arg, &l[e->at].m, e->order);
+}
+
+static void
 put_page(struct hr_rex_call *c, const struct found *f, const struct wanted *w)
 {
 	const struct listed *l = (const struct listed *)(const void *)f->commands.p;
-	struct event *e = (struct event *)(void *)f->events.p;
-	size_t n = f->events.len / sizeof(*e), i = 0, first;
+	size_t n, i = 0, first;
+	const struct event *e = sort(f, w->down, &n);
 	struct hr_buf *b = &c->ret->body;
 	uint64_t bytes = 0;
 
-	if (n > 0)
-		qsort(e, n, sizeof(*e), w->down ? compare_down : compare);
 	while (w->page.id[0] != '\0' && i < n &&
 	       (e[i].order != w->page_order || strcmp(l[e[i].at].m.id, w->page.id) != 0))
 		i++;
@@ -364,22 +404,16 @@ hr_v1_search(struct hr_rex_call *c)
 {
 	struct wanted w = {.after = -1, .limit = 100, .from = INT64_MIN, .before = INT64_MAX};
 	HR_CLEAN(found_done) struct found f = {.commands.cap = LIST_MAX, .events.cap = LIST_MAX};
-	HR_BUF(list, LIST_MAX);
-	const struct hr_v1_entry *e;
 	struct hr_v1_state state;
 	bool unknown;
 	int found = 0;
-	size_t n;
 
 	if (!read_query(c, &w, &unknown))
 		return;
-	if (w.of.id[0] == '\0') {
-		n = hr_v1_list(c, &list);
-		for (e = (const struct hr_v1_entry *)(const void *)list.p; n > 0; n--, e++)
-			add_command(c, &f, &w, &e->m, &e->state);
-	} else if (!unknown) {
+	if (w.of.id[0] == '\0')
+		add_all(c, &f, &w);
+	else if (!unknown)
 		found = hr_v1_look(c, w.of.id, &state);
-	}
 	if (found > 0)
 		add_command(c, &f, &w, &w.of, &state);
 	if (found < 0)

@@ -96,7 +96,9 @@ fail(struct hr_v1_follow *f, int sys, const char *path)
 {
 	if (f->why.code == HR_OK)
 		(void)hr_err_sys(&f->why, sys, "%s cannot be watched%s", path,
-		    sys == ENOSPC ? " (see fs.inotify.max_user_watches)" : "");
+		    sys == ENOSPC   ? " (see fs.inotify.max_user_watches)"
+		    : sys == EMFILE ? " (see fs.inotify.max_user_instances)"
+				    : "");
 }
 
 /* Watches a file of a command, which may have been removed meanwhile. */
@@ -235,50 +237,31 @@ hr_v1_follow_error(const struct hr_v1_follow *f)
 /* ---- all events ---- */
 
 struct past {
-	int64_t ms, started, order;
-	const struct followed *o;
+	const struct hr_v1_follow *f;
+	hr_v1_event_fn *fn;
+	void *arg;
 };
 
-static int
-earlier(const void *a, const void *b)
+/* Reports an event, unless the follower reports it as a new one later. */
+static void
+report_past(void *arg, const struct hr_v1_command *m, int64_t order)
 {
-	const struct past *x = a, *y = b;
+	const struct past *p = arg;
+	const struct followed *o = find(p->f, m->id, -1);
+	char id[HR_V1_ID];
 
-	if (x->ms != y->ms)
-		return x->ms < y->ms ? -1 : 1;
-	if (x->started != y->started)
-		return x->started < y->started ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
+	if (o == NULL || (!o->state.over && order >= o->next))
+		return;
+	event_id(m, order, id);
+	p->fn(p->arg, id);
 }
 
 void
 hr_v1_follow_all(const struct hr_v1_follow *f, hr_v1_event_fn *fn, void *arg)
 {
-	HR_BUF(list, HR_V1_LIST_MAX);
-	const struct past *p;
-	const struct followed *o;
-	char id[HR_V1_ID];
-	int64_t last;
-	size_t n;
+	struct past p = {f, fn, arg};
 
-	LIST_FOREACH(o, &f->list, entry)
-	{
-		struct past e = {o->state.started_us / 1000, o->state.started_us, -1, o};
-
-		hr_buf_add(&list, &e, sizeof(e));
-		e.ms = o->state.over ? o->state.ended_us / 1000 : hr_wall_ms();
-		/* a process left in the background may have printed more since */
-		last = o->state.over ? hr_v1_outputs_now(f->c, &o->m, &o->state) : o->next;
-		for (e.order = 0; e.order < last; e.order++)
-			hr_buf_add(&list, &e, sizeof(e));
-	}
-	n = list.len / sizeof(*p);
-	if (n > 0)
-		qsort(list.p, n, sizeof(*p), earlier);
-	for (p = (const struct past *)(const void *)list.p; n > 0; n--, p++) {
-		event_id(&p->o->m, p->order, id);
-		fn(arg, id);
-	}
+	hr_v1_each_event(f->c, report_past, &p);
 }
 
 /* ---- start and end ---- */
@@ -304,7 +287,8 @@ hr_v1_follow_new(
 		f->all = inotify_add_watch(f->fd, path,
 		    IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ONLYDIR | IN_DONT_FOLLOW);
 	if (f->fd < 0 || f->all <= 0) {
-		(void)hr_err_sys(err, errno, "%s cannot be watched", path);
+		fail(f, errno, path);
+		*err = f->why;
 		hr_v1_follow_free(f);
 		return NULL;
 	}
