@@ -11,14 +11,16 @@ import socket
 import struct
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.supervised import PATIENCE, SRCDIR, Server, kill_wait, need_root, run_tests  # noqa: E402
-from lib.tap import equal  # noqa: E402
+from lib.supervised import PATIENCE, Server, gate, kill_wait, need_root, run_tests  # noqa: E402
+from lib.tap import Skip, equal  # noqa: E402
 import test_agent_server  # noqa: E402
+from test_door import call, structured  # noqa: E402
 from test_v1 import KEY, V1  # noqa: E402
-from test_v1_replay import Rooted  # noqa: E402
+from test_v1_replay import Rooted, lines  # noqa: E402
 
 WATCHES = "/proc/sys/user/max_inotify_watches"
 LAST = "no JSON"  # a message whose answer shows that none came before
@@ -118,11 +120,10 @@ def play(port, key, ask, line):
 
 
 def recorded():
-    with open(os.path.join(SRCDIR, "t", "corpus", "v1", "sockets.jsonl")) as f:
-        lines = [json.loads(line) for line in f]
-    equal(len(lines) > 30, True)
+    cases = lines("sockets.jsonl")
+    equal(len(cases) > 30, True)
     with V1() as s:
-        for line in lines:
+        for line in cases:
             status, heard, closed = play(s.port, KEY, s.ask, line)
             equal((status, heard, closed), (line["status"], line["heard"], line.get("close")), line)
 
@@ -230,7 +231,7 @@ class Bounded(V1):
                         prefix=("unshare", "-Ur"), args=["--listen", "127.0.0.1"], settings={"openhands_v1": True})
 
     def limit(self, n):
-        subprocess.run(["nsenter", "-t", str(pid_of(self)), "-U", "--preserve-credentials", "sh", "-c",
+        subprocess.run(["nsenter", "-t", str(self.pid), "-U", "--preserve-credentials", "sh", "-c",
                         "echo %s >%s" % (n, WATCHES)], check=True)
 
 
@@ -262,6 +263,42 @@ def unwatched():
         with keyed(s) as w:
             s.execute("echo 3")
             equal([w.hear()["kind"], w.hear()["stdout"]], ["BashCommand", "3\n"])
+
+
+def unwatched_from_the_start():
+    """The log names the limit, too, if nothing at all can be watched."""
+    with Bounded() as s:
+        s.limit(0)
+        with keyed(s) as w:
+            equal((w.hear(), w.closed), (None, [1011, "Events cannot be followed"]))
+        equal(bool(s.wait_log(r"/v1/? cannot be watched \(see fs\.inotify\.max_user_watches\)")), True, s.log())
+
+
+def watches_of_minders(s):
+    """The number of files that the minders of commands watch."""
+    n = 0
+    for pid in process.descendants(s.pid):
+        if "handrail-bound" not in process.command_line(pid).split(" ")[0]:
+            continue
+        for fd in os.listdir("/proc/%d/fdinfo" % pid):
+            with open("/proc/%d/fdinfo/%s" % (pid, fd)) as f:
+                n += f.read().count("inotify wd:")
+    return n
+
+
+def unwatched_wait():
+    """One call of the tool wait lasts until the end of a command that cannot be watched."""
+    with Bounded() as s, ThreadPoolExecutor(1) as beside:
+        by = {"X-Session-API-Key": KEY}
+        door, open_it = gate(s)
+        handle = structured(call(s, "run", by, command=door, background=True))["handle"]
+        s.until("the minder watches its command", lambda: watches_of_minders(s) == 3)
+        s.limit(0)
+        got = beside.submit(call, s, "wait", by, handle=handle, wait_s=300)
+        s.until("it waits", lambda: s.ask("GET", "/ready").json()["components"]["pool_action"]["busy"] == 1)
+        open_it()
+        r = structured(got.result(PATIENCE))
+        equal((r["running"], r["exit_code"]), (False, 0), r)
 
 
 def account():
@@ -330,5 +367,5 @@ def beside_an_agent_server():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([recorded, outputs, printed_later, cut_by_the_command, many, keyless, unwatched, account, killed,
-                        without_keys, fleet_key, beside_an_agent_server]))
+    sys.exit(run_tests([recorded, outputs, printed_later, cut_by_the_command, many, keyless, unwatched,
+                        unwatched_from_the_start, unwatched_wait, account, killed, without_keys, fleet_key, beside_an_agent_server]))
