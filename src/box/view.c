@@ -489,8 +489,8 @@ enter_root(struct view *v, struct hr_err *err)
 		MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ||
 	    fchdir(tree) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
 		return hr_err_sys(err, errno, "change the root to the box's");
-	if ((own && detach(err) < 0) || put_list(v, system, err) < 0 || box_skeleton_system(err) < 0 ||
-	    (v->sysfs && box_mask(err) < 0) ||
+	if ((own && detach(err) < 0) || put_list(v, system, err) < 0 ||
+	    box_skeleton_system(err) < 0 || (v->sysfs && box_mask(err) < 0) ||
 	    (!own && (put_host(v, err) < 0 || detach(err) < 0)) || (!v->sysfs && box_mask(err) < 0))
 		return -1;
 	return put_list(v, v->n, err);

@@ -282,8 +282,8 @@ list_snapshots(struct cli *c, struct json_object **ret)
 		r = ask(c, "GET", path, NULL, &page);
 		part = hr_json_at(page, "snapshots");
 		for (i = 0; r == CLI_OK && i < hr_json_count(part); i++)
-			if (hr_json_append(
-				list, json_object_get(hr_json_entry(part, i)), &err) != 0)
+			if (hr_json_append(list, json_object_get(hr_json_entry(part, i)), &err) !=
+			    0)
 				return cli_no_memory();
 		if (r != CLI_OK || hr_json_text_at(page, "next") == NULL)
 			return r;

@@ -350,8 +350,8 @@ start_sent(struct exec *e, struct exec_work *w)
 	return e->pid > 0 ? 0 : -1;
 }
 
-/* Opens the command as standard input, from which bash reads it: an argument can have only 32 pages.
- * Returns 0, or -1 with errno. */
+/* Opens the command as standard input, from which bash reads it: an argument can have only 32
+ * pages. Returns 0, or -1 with errno. */
 static int
 open_long(struct exec_work *w, struct hr_span command)
 {

@@ -176,7 +176,8 @@ def begun(h, command):
 def interrupted(h):
     """An interrupt ends the command; a second one ends what goes on after it, whatever that has started."""
     for again, command, status in ((False, "{0}; sleep 1000; echo not reached", 130),
-                                   (True, "trap '{0}' INT; {0}; sh -c '{0}; exec sleep 1000'; sleep 1000; echo not reached", 137)):
+                                   (True, "trap '{0}' INT; {0}; sh -c '{0}; exec sleep 1000'; sleep 1000; "
+                                    "echo not reached", 137)):
         p, shell = begun(h, command)
         if again:
             # bash keeps a signal that comes while it starts a program until that has ended

@@ -433,5 +433,6 @@ def elsewhere(uid):
 
 
 if __name__ == "__main__":
-    sys.exit(run([branches, at_work, quotas, killed, whole, snapshots, revoked, pages, others, many, bounded, lost, elsewhere],
+    sys.exit(run([branches, at_work, quotas, killed, whole, snapshots, revoked, pages, others, many, bounded, lost,
+                  elsewhere],
                  made=contextlib.nullcontext))

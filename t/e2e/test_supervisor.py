@@ -534,12 +534,12 @@ def nobody_takes_requests():
             waiting.join()
 
 
-TESTS = [damaged, dangling_state_dir, nobody_takes_requests, serves, port_opens_last, refusals, reason_at_the_end, way_barred, files_barred,
-         way_by_group, no_working_dir, one_server_a_directory, help_and_version, request_under_way_is_answered,
-         second_signal_cuts, stop_timeout_cuts, stop_while_starting, strays_are_ended, quit_is_at_once,
-         idle_worker, busy_worker, nginx_worker, nginx_master, nginx_master_and_stop, keeper, supervisor,
-         supervisor_with_requests_in_the_queue, supervisor_and_stop, supervisor_with_other_settings, upgrade,
-         upgrade_refused, storm]
+TESTS = [damaged, dangling_state_dir, nobody_takes_requests, serves, port_opens_last, refusals, reason_at_the_end,
+         way_barred, files_barred, way_by_group, no_working_dir, one_server_a_directory, help_and_version,
+         request_under_way_is_answered, second_signal_cuts, stop_timeout_cuts, stop_while_starting, strays_are_ended,
+         quit_is_at_once, idle_worker, busy_worker, nginx_worker, nginx_master, nginx_master_and_stop, keeper,
+         supervisor, supervisor_with_requests_in_the_queue, supervisor_and_stop, supervisor_with_other_settings,
+         upgrade, upgrade_refused, storm]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

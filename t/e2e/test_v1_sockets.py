@@ -368,4 +368,5 @@ def beside_an_agent_server():
 
 if __name__ == "__main__":
     sys.exit(run_tests([recorded, outputs, printed_later, cut_by_the_command, many, keyless, unwatched,
-                        unwatched_from_the_start, unwatched_wait, account, killed, without_keys, fleet_key, beside_an_agent_server]))
+                        unwatched_from_the_start, unwatched_wait, account, killed, without_keys, fleet_key,
+                        beside_an_agent_server]))

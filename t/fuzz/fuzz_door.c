@@ -80,7 +80,8 @@ look(void *server, const char *id, struct hr_mcp_process *ret)
 {
 	(void)server;
 	must(strlen(id) == sizeof(process) - 1);
-	*ret = (struct hr_mcp_process){.over = id[0] == '0', .left = id[0] != '0', .exit_code = -1, .bytes = 5};
+	*ret = (struct hr_mcp_process){
+	    .over = id[0] == '0', .left = id[0] != '0', .exit_code = -1, .bytes = 5};
 	return strcmp(id + 1, process + 1) == 0;
 }
 

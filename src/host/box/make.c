@@ -309,8 +309,9 @@ report_lacks(const struct hr_box *b, const char *line)
 			b->h->log(b->h->arg, one);
 }
 
-/* Makes the file that is the box's output, beside that of an earlier box, which keep_log() replaces.
- * It is a new one for each box, whose root can change the mode and the owner of its own. */
+/* Makes the file that is the box's output, beside that of an earlier box, which keep_log()
+ * replaces. It is a new one for each box, whose root can change the mode and the owner of its own.
+ */
 static int
 open_log(const char *path, struct hr_err *err)
 {
@@ -325,7 +326,7 @@ open_log(const char *path, struct hr_err *err)
 struct launch {
 	pid_t pid;             /* 0: none */
 	int control, document; /* sockets; -1: none */
-	char *log;             /* path; NULL: none that is to be removed */
+	char *log;             /* path; NULL: it is the log of the box */
 };
 
 /* Ends a launcher that has no document, or waits for one that has ended the box. */

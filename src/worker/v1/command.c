@@ -1,8 +1,9 @@
 /* Keeps commands of the V1 API in files. RUN/v1/ID has `request`, `out`, `err` and `status`: the
  * start in microseconds since 1970 and then, once the command has ended, its exit code and the end.
  * handrail-bound, which minds the command, locks `status` until then: without the lock and without
- * an end it was killed. The directory is locked while any process of the command runs. A directory whose name ends with ~ is that of a command that was not
- * started (see struct hr_exec_request). Only the server reaches these directories. */
+ * an end it was killed. The directory is locked while any process of the command runs. A directory
+ * whose name ends with ~ is that of a command that was not started (see struct hr_exec_request).
+ * Only the server reaches these directories. */
 #include "config.h"
 
 #include "worker/v1/command.h"

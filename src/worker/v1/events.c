@@ -299,11 +299,8 @@ sort(const struct found *f, bool down, size_t *ret_n)
 void
 hr_v1_each_event(struct hr_rex_call *c, hr_v1_each_fn *fn, void *arg)
 {
-	const struct wanted w = {.commands = true,
-	    .outputs = true,
-	    .after = -1,
-	    .from = INT64_MIN,
-	    .before = INT64_MAX};
+	const struct wanted w = {
+	    .commands = true, .outputs = true, .after = -1, .from = INT64_MIN, .before = INT64_MAX};
 	HR_CLEAN(found_done) struct found f = {.commands.cap = LIST_MAX, .events.cap = LIST_MAX};
 	const struct listed *l;
 	const struct event *e;
