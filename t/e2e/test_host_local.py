@@ -354,7 +354,7 @@ def failed_start_keeps_the_log():
             f.write("#!/bin/sh\necho the failing server\nexit 1\n")
         os.chmod(h.path("failing"), 0o755)
         h.env["HANDRAIL_SERVER"] = h.path("failing")
-        h.fails(1, "the failing server", "up")
+        h.fails(5, "the failing server", "up")
         with open(h.path("state", "default.log")) as f:
             equal(f.read().endswith("the last line\n"), True)
         equal([n for n in os.listdir(h.path("state")) if "log" in n], ["default.log"])

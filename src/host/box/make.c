@@ -401,6 +401,20 @@ launch_start(struct launch *l, const struct hr_box *b, struct hr_err *err)
 	return l->pid > 0 ? 0 : -1;
 }
 
+/* Sends the document, of which a signal may cut a part. A launcher that has ended has printed why.
+ */
+static void
+send_document(int to, const struct hr_buf *document)
+{
+	size_t done = 0;
+	ssize_t n = 0;
+
+	while (done < document->len && (n >= 0 || errno == EINTR)) {
+		n = send(to, document->p + done, document->len - done, MSG_NOSIGNAL);
+		done += n > 0 ? (size_t)n : 0;
+	}
+}
+
 /* Gives the launcher its document, and lets the box start. */
 static int
 launch_box(struct launch *l, struct hr_box *b, const struct hr_buf *document, struct hr_err *err)
@@ -408,12 +422,8 @@ launch_box(struct launch *l, struct hr_box *b, const struct hr_buf *document, st
 	HR_BUF(line, HR_BOX_LINE_MAX);
 	char said[LAST_WORDS];
 	int status = -1, known, r;
-	size_t done = 0;
-	ssize_t n = 1;
 
-	/* a launcher that has ended has printed why */
-	for (; done < document->len && n > 0; done += n > 0 ? (size_t)n : 0)
-		n = hr_fd_send(l->document, document->p + done, document->len - done, -1, NULL);
+	send_document(l->document, document);
 	hr_fd_close(&l->document);
 	known = read_line(l->control, &line) ? hr_box_take_process(b, hr_buf_str(&line), err) : 0;
 	r = known > 0 ? release(b, l->control, &line, err) : known;
