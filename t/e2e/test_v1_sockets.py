@@ -244,7 +244,7 @@ def unwatched():
             w.say(LAST).hear()
             other.say(LAST).hear()
             s.limit(0)
-            s.begin("sleep 100")
+            id = s.begin("sleep 100").json()["id"]
             for one in (w, other):
                 while one.hear() is not None:
                     pass
@@ -254,6 +254,7 @@ def unwatched():
                 equal((w.hear(), w.closed), (None, [1011, "Events cannot be followed"]))
         equal(bool(s.wait_log(r"cannot be watched \(see fs\.inotify\.max_user_watches\)")), True)
         equal(s.log().count("cannot be watched"), 1)
+        equal(s.finish(id)[0], 137, "its minder cannot watch it")
         s.limit(s.most)
         with keyed(s) as w:
             s.execute("echo 2")
