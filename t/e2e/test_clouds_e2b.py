@@ -7,6 +7,7 @@ import select
 import signal
 import stat
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process, standin  # noqa: E402
@@ -176,13 +177,14 @@ def begun(h, command):
 def interrupted(h):
     """An interrupt ends the command; a second one ends what goes on after it, whatever that has started."""
     for again, command, status in ((False, "{0}; sleep 1000; echo not reached", 130),
-                                   (True, "trap '{0}' INT; {0}; sh -c '{0}; exec sleep 1000'; sleep 1000; "
-                                    "echo not reached", 137)):
+                                   (True, "trap '{0}' INT; {0}; sleep 1000; sleep 1000; echo not reached", 137)):
         p, shell = begun(h, command)
         if again:
             # bash keeps a signal that comes while it starts a program until that has ended
-            with open(h.path("tmp", "begun")) as f:
-                equal(int(f.read()) in process.children(shell), True, "the command goes on")
+            end = time.monotonic() + PATIENCE
+            while not any("sleep" in process.command_line(c) for c in process.children(shell)):
+                equal(time.monotonic() < end, True, "the command goes on")
+                time.sleep(0.01)
             told = os.open(h.path("tmp", "begun"), os.O_RDONLY | os.O_NONBLOCK)
         p.send_signal(signal.SIGINT)
         if again:
