@@ -18,8 +18,9 @@ TESTS += %D%/e2e/test_conversations.py %D%/e2e/test_edge.py %D%/e2e/test_service
 check_PROGRAMS += %D%/unit/test_fd %D%/unit/test_hierarchy %D%/unit/test_log %D%/unit/test_loop %D%/unit/test_path \
 	%D%/unit/test_percent %D%/unit/test_tempfiles %D%/unit/test_spawn %D%/unit/test_trust %D%/unit/test_tunnel \
 	%D%/unit/test_way %D%/unit/test_words
-TESTS += %D%/unit/test_again.py %D%/unit/test_mutate.py %D%/unit/test_quickstart.py
-EXTRA_DIST += %D%/again %D%/flaky.log %D%/mutants.log %D%/mutate %D%/unit/test_again.py %D%/unit/test_mutate.py %D%/unit/test_quickstart.py
+TESTS += %D%/unit/test_again.py %D%/unit/test_limit.py %D%/unit/test_mutate.py %D%/unit/test_quickstart.py
+EXTRA_DIST += %D%/again %D%/flaky.log %D%/limit %D%/mutants.log %D%/mutate %D%/unit/test_again.py \
+	%D%/unit/test_limit.py %D%/unit/test_mutate.py %D%/unit/test_quickstart.py
 TESTS += %D%/unit/test_fd %D%/unit/test_hierarchy %D%/unit/test_log %D%/unit/test_loop %D%/unit/test_path \
 	%D%/unit/test_percent %D%/unit/test_tempfiles %D%/unit/test_spawn %D%/unit/test_trust %D%/unit/test_tunnel \
 	%D%/unit/test_way %D%/unit/test_words

@@ -1,5 +1,6 @@
 """Test results as TAP (https://testanything.org), for automake's driver and for people."""
 
+import faulthandler
 import os
 import signal
 import sys
@@ -8,6 +9,8 @@ import traceback
 # A shell that runs the tests in the background has SIGINT ignored, and what the tests start would have it, too.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# t/limit sends SIGABRT to a test that hangs: the log then shows where.
+faulthandler.enable()
 # Files that tests make have the modes of the recordings: a login of an ordinary user of Debian 13 has umask 002.
 os.umask(0o022)
 
