@@ -244,7 +244,6 @@ EXTRA_DIST += %D%/unit/test_browser_cast.c %D%/unit/test_browser_page.c %D%/unit
 	%D%/corpus/browser/html_more.jsonl %D%/corpus/browser/program_more.jsonl
 
 # and with one (skipped where there is none)
-LONG_TESTS += %D%/e2e/test_browser.py
 EXTRA_DIST += %D%/e2e/test_browser.py %D%/e2e/lib/browsing.py %D%/e2e/lib/browsersite.py \
 	%D%/corpus/browser/browse.jsonl %D%/corpus/browser/pages.jsonl \
 	%D%/e2e/pages/hostile/alerts.html %D%/e2e/pages/hostile/colours.html \
