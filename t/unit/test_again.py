@@ -14,7 +14,8 @@ TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 AGAIN = os.path.join(TOP, "t", "again")
 CI = os.path.join(TOP, ".ci", "run")
 # A `make` whose test file t/x.py has the cases a, b, c; a word such as a2 is a case that fails so many times more, and
-# SKIP-a, XFAIL-a are other results, SKIPALL is that of the file; with STATUS2 make fails in the first two runs.
+# SKIP-a, XFAIL-a are other results, SKIPALL and HANGS are those of the file; with STATUS2 make fails in the first two
+# runs.
 MAKE = """#!/bin/sh
 for word; do case $word in TESTS=*) file=${word#TESTS=} ;; esac; done
 echo "run $file [$(printf %%s "$HANDRAIL_TEST_ONLY" | tr '\\n' ' ')]" >>%(top)s/runs
@@ -26,6 +27,7 @@ for case in %(cases)s; do
     SKIPALL) echo "SKIP: $file - nothing here"; continue ;;
     SKIP-*) echo "SKIP: $file 1 - ${case#SKIP-} # SKIP why"; continue ;;
     XFAIL-*) echo "XFAIL: $file 1 - ${case#XFAIL-}"; continue ;;
+    HANGS) echo "ERROR: $file - Bail out! ended after 600 s"; bad=1; continue ;;
     STATUS*) [ "$n" -gt "${case#STATUS}" ] || end=2; continue ;;
     esac
     if [ "$n" -le "$times" ]; then echo "FAIL: $file 1 - $name"; bad=1; else echo "PASS: $file 1 - $name"; fi
@@ -110,6 +112,17 @@ def breaks_off():
     equal((out.startswith("FLAKY: t/x.py: exited with status 139, "), status), (True, 0), out)
 
 
+def hangs():
+    """A file that t/limit ended is run again as a whole; the second hang is the last one."""
+    hung = "ERROR: t/x.py - Bail out! ended after 600 s\n"
+    out, status, runs = again("a0", hung)
+    equal((out.startswith("FLAKY: t/x.py: Bail out! ended after 600 s, "), status, runs),
+          (True, 0, "run t/x.py []\n"), out)
+    out, status, runs = again("HANGS", hung)
+    equal((out.splitlines(), status, runs),
+          (["FAILED EACH TIME: t/x.py: Bail out! ended after 600 s", "0 flaky, 1 failed"], 1, "run t/x.py []\n"), out)
+
+
 def red(cases, log, what, text=""):
     out, status, _ = again(cases, log)
     equal((out.splitlines()[-1], status), (what, 1), out)
@@ -168,7 +181,8 @@ def errors_of_make():
         red("a0", line + "\n" + log_of("a") + SUMMARY % (1, 0), "1 flaky, 1 failed", "FAILED: no test: " + line)
 
 
-def in_ci(log="", status=2, again_is=None, phase="distcheck", quickstart="exit 0", long_ones=""):
+def in_ci(log="", status=2, again_is=None, phase="distcheck", quickstart="exit 0", long_ones="",
+          make_first=""):
     """The last line and the status of .ci/run in a tree whose make prints LOG, LONG_ONES for check-long, and whose
     repetitions pass."""
     if not os.path.exists(CI):
@@ -181,7 +195,8 @@ def in_ci(log="", status=2, again_is=None, phase="distcheck", quickstart="exit 0
                 ("configure", ""), ("build/Makefile", ""), ("log", log), ("long", long_ones),
                 ("quickstart", "case $1 in packages) exit 0 ;; esac; %s\n" % quickstart),
                 ("t/again", again_is or 'exec %s %s "$@"' % (sys.executable, AGAIN)),
-                ("bin/make", "case \" $* \" in *' check-long '*) cat long ;; esac\n"
+                ("bin/make", "%s\n" % make_first +
+                             "case \" $* \" in *' check-long '*) cat long ;; esac\n"
                              "case \" $* \" in *' distcheck '*) ;; *) exit 0 ;; esac\n"
                              "echo 'archives ready for distribution'\n"
                              "case $* in *TESTS=t/x.py*) echo 'PASS: t/x.py 1 - a'; exit 0 ;; esac\n"
@@ -189,7 +204,7 @@ def in_ci(log="", status=2, again_is=None, phase="distcheck", quickstart="exit 0
             with open(os.path.join(top, name), "w") as f:
                 f.write("#!/bin/sh\n" * (name not in ("log", "long", "build/Makefile")) + text)
             os.chmod(os.path.join(top, name), 0o755)
-        done = subprocess.run([os.path.join(top, ".ci", "run"), phase], universal_newlines=True,
+        done = subprocess.run([os.path.join(top, ".ci", "run"), *phase.split()], universal_newlines=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               env=dict(os.environ, PATH=top + "/bin:" + os.environ["PATH"]))
         return done.stdout.splitlines()[-1], done.returncode, done.stdout
@@ -214,6 +229,23 @@ def ci_is_red():
         equal((last, status), want, "%r\n%s" % (more, out))
 
 
+def builds_ahead():
+    """The build with sanitizers begins while make check-long runs, if that phase is wanted; its errors are those of
+    its phase."""
+    summary = "printf 'Testsuite summary for handrail 1\\n# PASS:  2\\n'; "
+    make = ("case \" $* \" in\n*'/sanitizers '*' check TESTS= ') echo begun >>built; exit 2 ;;\n"
+            "*'/sanitizers '*' check '*) " + summary + "exit %d ;;\n"
+            "*' check-long '*) " + summary + "%s ;;\nesac")
+    begun = "tail -n 1 -F --pid=$PPID built 2>&1 | grep -qx begun"
+    for phases, status, while_long, want in (
+            ("quickstart sanitizers", 0, begun, ("12 passed, 0 failed", 0)),
+            ("quickstart sanitizers", 2, begun, ("12 passed, 1 failed", 1)),
+            ("quickstart", 0, "exit 0", ("9 passed, 0 failed", 0))):
+        last, status, out = in_ci(phase=phases, quickstart="echo 7 passed, 0 failed",
+                                  make_first=make % (status, while_long))
+        equal((last, status), want, out)
+
+
 def four_are_red():
     files = ["t/%s.py" % c for c in "wxyz"]
     for n, want in ((3, ("3 flaky, 0 failed", 0)), (4, ("4 flaky, 4 failed", 1))):
@@ -235,8 +267,8 @@ def one_by_itself():
 def main():
     tap = Tap()
     for test in (passes_then, passes_at_last, fails_each_time, no_result_is_no_pass, cases_of_check, breaks_off,
-                 skipped_is_not_passed, status_counts, every_result_is_named, errors_of_make, ci_is_red, four_are_red,
-                 one_by_itself):
+                 hangs, skipped_is_not_passed, status_counts, every_result_is_named, errors_of_make, ci_is_red,
+                 builds_ahead, four_are_red, one_by_itself):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 
