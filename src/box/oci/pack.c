@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -23,6 +24,8 @@
 
 #define ATTRIBUTES_MAX (64u << 10) /* the kernel's limit of a list, and of one value */
 #define HOLES_MAX 65536u           /* maximum of holes per file */
+#define WRITTEN_MAX (1 << 30)      /* maximum bytes of holes that are written as zeros */
+#define HOLE_PIECE (1u << 30)
 
 struct pack {
 	struct oci_out out;
@@ -31,6 +34,7 @@ struct pack {
 	struct archive_entry_linkresolver *links;
 	struct hr_buf way; /* name of the current entry */
 	bool overlay;      /* the directory is an upper layer: whiteouts are marks */
+	const char *zeros; /* HOLE_PIECE bytes without memory */
 	char piece[OCI_PIECE], list[ATTRIBUTES_MAX], value[ATTRIBUTES_MAX];
 };
 
@@ -126,33 +130,54 @@ put_mark(struct pack *p, const char *name, struct hr_err *err)
 	return r;
 }
 
-/* Describes the data ranges of a sparse file; one with too many is written as if it had none. */
-static void
-add_holes(struct pack *p, int fd, const struct stat *st)
+/* Describes the data ranges of a sparse file. One with too many is written as if it had none, if
+ * that takes little: the box could fill the disk of its owner otherwise. */
+static int
+add_holes(struct pack *p, int fd, const struct stat *st, struct hr_err *err)
 {
+	const off_t holes = st->st_size - (off_t)st->st_blocks * 512;
 	off_t data = 0, hole = 0;
 	size_t n = 0;
 
-	if ((off_t)st->st_blocks * 512 >= st->st_size)
-		return;
+	if (holes <= 0)
+		return 0;
 	for (; n < HOLES_MAX && hr_fd_next_data(fd, st->st_size, &data, &hole); n++)
 		archive_entry_sparse_add_entry(p->e, data, hole - data);
+	if (n == HOLES_MAX && holes > WRITTEN_MAX)
+		return hr_err_set(err, HR_E_TOOLARGE,
+		    "/%.100s of the box has more than %u holes: fill them, or remove the file, and "
+		    "take another snapshot",
+		    hr_buf_str(&p->way), HOLES_MAX);
 	if (n == HOLES_MAX)
 		archive_entry_sparse_clear(p->e);
 	else if (n == 0) /* the file is one hole */
 		archive_entry_sparse_add_entry(p->e, st->st_size, 0);
+	return 0;
+}
+
+/* Passes over a hole. libarchive takes its bytes, and reads none of them. */
+static int
+put_hole(struct pack *p, off_t len, struct hr_err *err)
+{
+	la_ssize_t n;
+
+	for (; len > 0; len -= n) {
+		n = archive_write_data(
+		    p->out.a, p->zeros, len < (off_t)HOLE_PIECE ? (size_t)len : HOLE_PIECE);
+		if (n <= 0 || p->out.sys != 0)
+			return oci_out_fail(&p->out, err);
+	}
+	return 0;
 }
 
 static int
-put_data(struct pack *p, int fd, const struct stat *st, struct hr_err *err)
+put_range(struct pack *p, int fd, off_t at, off_t end, struct hr_err *err)
 {
-	off_t at = 0;
 	ssize_t n;
 
-	for (; at < st->st_size; at += n) {
-		const off_t left = st->st_size - at;
-
-		n = pread(fd, p->piece, left < (off_t)OCI_PIECE ? (size_t)left : OCI_PIECE, at);
+	for (; at < end; at += n) {
+		n = pread(
+		    fd, p->piece, end - at < (off_t)OCI_PIECE ? (size_t)(end - at) : OCI_PIECE, at);
 		if (n <= 0) {
 			errno = n == 0 ? EIO : errno;
 			return failed(p, err);
@@ -161,6 +186,21 @@ put_data(struct pack *p, int fd, const struct stat *st, struct hr_err *err)
 			return oci_out_fail(&p->out, err);
 	}
 	return 0;
+}
+
+/* Writes the file's data. A hole can have more bytes than anybody can wait for. */
+static int
+put_data(struct pack *p, int fd, const struct stat *st, struct hr_err *err)
+{
+	la_int64_t data, len;
+	off_t at = 0;
+
+	if (archive_entry_sparse_reset(p->e) == 0)
+		return put_range(p, fd, 0, st->st_size, err);
+	for (; archive_entry_sparse_next(p->e, &data, &len) == ARCHIVE_OK; at = data + len)
+		if (put_hole(p, data - at, err) < 0 || put_range(p, fd, data, data + len, err) < 0)
+			return -1;
+	return put_hole(p, st->st_size - at, err);
 }
 
 /* Makes the entry a link to an earlier one of the same file. Returns true if there was one. */
@@ -189,8 +229,8 @@ put_file(struct pack *p, int dir, const char *name, const struct stat *st, struc
 	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 || add_attributes(p, fd) < 0)
 		return failed(p, err);
-	add_holes(p, fd, st);
-	return put_header(p, err) < 0 ? -1 : put_data(p, fd, st, err);
+	return add_holes(p, fd, st, err) < 0 || put_header(p, err) < 0 ? -1
+								       : put_data(p, fd, st, err);
 }
 
 /* Writes an entry that is no directory. Devices are left out: no box can use one. */
@@ -386,10 +426,16 @@ int
 oci_pack(int storage, int to, struct oci_blob *ret, struct hr_err *err)
 {
 	HR_FREE struct pack *p = calloc(1, sizeof(*p));
+	void *zeros =
+	    mmap(NULL, HOLE_PIECE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	int r = -1;
 
-	if (p == NULL)
+	if (p == NULL || zeros == MAP_FAILED) {
+		if (zeros != MAP_FAILED)
+			(void)munmap(zeros, HOLE_PIECE);
 		return hr_err_nomem(err);
+	}
+	p->zeros = zeros;
 	hr_buf_init(&p->way, 2 * PATH_MAX);
 	p->e = archive_entry_new();
 	p->links = archive_entry_linkresolver_new();
@@ -406,5 +452,6 @@ oci_pack(int storage, int to, struct oci_blob *ret, struct hr_err *err)
 	archive_entry_linkresolver_free(p->links);
 	archive_entry_free(p->e);
 	hr_buf_done(&p->way);
+	(void)munmap(zeros, HOLE_PIECE);
 	return r;
 }
