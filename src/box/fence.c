@@ -9,6 +9,7 @@
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -43,6 +44,8 @@ static const char *const refused[] = {
     "s390_pci_mmio_read", "s390_pci_mmio_write", "setdomainname", "sethostname", "settimeofday",
     "stime", "swapoff", "swapon", "sysfs", "syslog", "uselib", "ustat", "vhangup", "vm86",
     "vm86old",
+    /* a way past the rules for sockets, whose arguments it has in memory: an old one of 32 bits */
+    "socketcall",
     /* keys, which are not separated by namespaces */
     "add_key", "keyctl", "request_key",
     /* large or often broken parts of the kernel */
@@ -56,12 +59,18 @@ static const char *const refused[] = {
     "kcmp", "mbind", "migrate_pages", "move_pages", "pidfd_getfd", "set_mempolicy",
     "set_mempolicy_home_node", "setns"};
 
-/* The families of sockets that fail with EPERM: AF_VSOCK reaches the host of a virtual machine past
- * every namespace, and the others are large parts of the kernel that no program of a box needs. */
-static const unsigned families[] = {
-    AF_ALG, AF_BLUETOOTH, AF_CAN, AF_KCM, AF_PACKET, AF_RDS, AF_TIPC, AF_VSOCK, AF_XDP};
+/* The families of sockets that a box may make; all others fail with EPERM. AF_VSOCK reaches the
+ * host of a virtual machine past every namespace, and the kernel loads the module of any family for
+ * any program that asks: large parts that no program of a box needs. */
+static const unsigned families[] = {AF_UNSPEC, AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+#define FAMILIES 64 /* the kernel knows fewer, and refuses larger numbers itself */
 /* The protocols of AF_NETLINK that fail with EPERM: a namespace of users would open them. */
 static const unsigned netlinks[] = {NETLINK_NETFILTER, NETLINK_XFRM};
+
+/* The options of sockets by which root of a namespace of users replaces the tables of a firewall,
+ * which has been a way into the kernel: those of iptables, ip6tables, arptables and ebtables. */
+static const unsigned tables[][2] = {{IPPROTO_IP, 64}, {IPPROTO_IP, 65}, {IPPROTO_IPV6, 64},
+    {IPPROTO_IPV6, 65}, {IPPROTO_IP, 96}, {IPPROTO_IP, 97}, {IPPROTO_IP, 128}, {IPPROTO_IP, 129}};
 
 /* Numbers of system calls above this one fail with ENOSYS: the calls came after Linux 6.13, and are
  * not reviewed here. From 424 on a call has the same number on every processor. */
@@ -82,6 +91,17 @@ low_bits(unsigned arg, unsigned value)
 	    .arg = arg, .op = SCMP_CMP_MASKED_EQ, .datum_a = UINT32_MAX, .datum_b = value};
 }
 
+static bool
+is_permitted(unsigned family)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(families) / sizeof(*families); i++)
+		if (families[i] == family)
+			return true;
+	return false;
+}
+
 static int
 refuse_calls(scmp_filter_ctx filter, struct hr_err *err)
 {
@@ -89,6 +109,7 @@ refuse_calls(scmp_filter_ctx filter, struct hr_err *err)
 	 * which snapshots of the box would lack. */
 	static const unsigned requests[] = {TIOCSTI, TIOCLINUX, BTRFS_IOC_SUBVOL_CREATE,
 	    BTRFS_IOC_SUBVOL_CREATE_V2, BTRFS_IOC_SNAP_CREATE, BTRFS_IOC_SNAP_CREATE_V2};
+	unsigned f;
 	size_t i;
 	int call;
 
@@ -104,10 +125,16 @@ refuse_calls(scmp_filter_ctx filter, struct hr_err *err)
 		if (refuse(filter, SCMP_SYS(ioctl), 1, &a, err) < 0)
 			return -1;
 	}
-	for (i = 0; i < sizeof(families) / sizeof(*families); i++) {
-		struct scmp_arg_cmp a = low_bits(0, families[i]);
+	for (f = 0; f < FAMILIES; f++) {
+		struct scmp_arg_cmp a = low_bits(0, f);
 
-		if (refuse(filter, SCMP_SYS(socket), 1, &a, err) < 0)
+		if (!is_permitted(f) && refuse(filter, SCMP_SYS(socket), 1, &a, err) < 0)
+			return -1;
+	}
+	for (i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
+		struct scmp_arg_cmp a[] = {low_bits(1, tables[i][0]), low_bits(2, tables[i][1])};
+
+		if (refuse(filter, SCMP_SYS(setsockopt), 2, a, err) < 0)
 			return -1;
 	}
 	for (i = 0; i < sizeof(netlinks) / sizeof(*netlinks); i++) {
