@@ -8,6 +8,9 @@
 #include <string.h>
 #include <strings.h>
 
+/* A body that goes into the answer has so many bytes per millisecond at least. */
+#define SLOWEST 16
+
 void
 hr_http_reader_init(
     struct hr_http_reader *h, const struct hr_http_request *r, struct hr_http_answer *a)
@@ -257,4 +260,26 @@ hr_http_reader_end(struct hr_http_reader *h, struct hr_err *err)
 	return broken(h, err,
 	    h->part == HR_HTTP_STATUS_LINE ? "the server closed the connection without an answer"
 					   : "the connection ended within the answer");
+}
+
+int64_t
+hr_http_late_at(struct hr_http_pace *p, const struct hr_http_request *r,
+    const struct hr_http_answer *a, uint64_t sent, uint64_t got, int64_t now)
+{
+	const int64_t limit = (int64_t)r->timeout_s * 1000;
+	int64_t slowest;
+
+	if (limit == 0)
+		return 0;
+	if (p->moved == 0 || sent != p->sent || got != p->got)
+		p->moved = now;
+	if (got > 0 && p->answered == 0)
+		p->answered = now;
+	p->sent = sent;
+	p->got = got;
+	slowest = p->answered + limit + (int64_t)(got / SLOWEST);
+	return p->answered > 0 && !(r->sink != NULL && a->status >= 200 && a->status <= 299) &&
+		       slowest < p->moved + limit
+		   ? slowest
+		   : p->moved + limit;
 }

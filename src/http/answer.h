@@ -42,6 +42,19 @@ int hr_http_reader_feed(struct hr_http_reader *h, const char *p, size_t len, str
 /* Ends the input. */
 int hr_http_reader_end(struct hr_http_reader *h, struct hr_err *err);
 
+/* The times of a request, by hr_now_ms(). */
+struct hr_http_pace {
+	int64_t moved;    /* the last bytes of a body, in either direction; 0: none yet */
+	int64_t answered; /* the first bytes of the answer's body; 0: none yet */
+	uint64_t sent, got;
+};
+
+/* Returns the time at which the request is late, or 0 if it has no limit. `sent` and `got` are the
+ * bytes so far: of the request, and of the answer's body. A head, and a body that goes into the
+ * answer, must not only grow: a hostile server could send a byte now and then for ever. */
+int64_t hr_http_late_at(struct hr_http_pace *p, const struct hr_http_request *r,
+    const struct hr_http_answer *a, uint64_t sent, uint64_t got, int64_t now);
+
 /* Copies at most cap bytes of a header's value, without blanks around it. */
 void hr_http_keep(char *to, size_t cap, const char *p, size_t len);
 /* Returns true if a line of the head is a header of this name, and copies its value. */

@@ -10,11 +10,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "http/answer.h"
 #include "http/near.h"
 
 #define ANSWER_MAX (64u << 20)
 #define FOREVER_MS 3600000
+#define LATER_MS 2000 /* libcurl ends a silent request before that, and says how silent it was */
 
 struct hr_http {
 	CURLM *multi; /* NULL: no request has needed libcurl yet */
@@ -30,6 +32,8 @@ struct turn {
 	struct curl_slist *connect_to;
 	char text[CURL_ERROR_SIZE];
 	bool gave_up; /* a callback has given up */
+	struct hr_http_pace pace;
+	uint64_t got; /* bytes of the answer's body */
 };
 
 struct hr_http *
@@ -74,6 +78,7 @@ on_body(char *p, size_t size, size_t n, void *arg)
 	struct turn *t = arg;
 
 	n *= size;
+	t->got += n;
 	(void)hr_curl.easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->a->status);
 	if (t->req->sink != NULL && t->a->status >= 200 && t->a->status <= 299) {
 		if (t->req->sink(t->req->sink_arg, p, n) < 0) {
@@ -277,15 +282,31 @@ set_all(struct turn *t, CURL *e)
 		   : 0;
 }
 
+/* Returns the milliseconds until the request is late; 0: it is. */
+static int
+left_ms(struct turn *t)
+{
+	const int64_t now = hr_now_ms();
+	curl_off_t sent = 0;
+	int64_t end;
+
+	(void)hr_curl.easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+	end = hr_http_late_at(&t->pace, t->req, t->a, (uint64_t)sent, t->got, now);
+	end += LATER_MS;
+	return end == LATER_MS || end - now > FOREVER_MS ? FOREVER_MS
+	       : end > now                               ? (int)(end - now)
+							 : 0;
+}
+
 /* Returns -1 if the request was given up or waiting failed; otherwise *ret_code is curl's
  * result. */
 static int
-wait_for(
-    struct hr_http *h, const struct hr_http_request *req, CURLcode *ret_code, bool *ret_cancelled)
+wait_for(struct hr_http *h, struct turn *t, CURLcode *ret_code, bool *ret_cancelled)
 {
+	const struct hr_http_request *req = t->req;
 	struct curl_waitfd watch = {.fd = req->watch_fd, .events = CURL_WAIT_POLLIN};
 	unsigned n = req->watch_fd >= 0 ? 1 : 0;
-	int running = 1, left;
+	int running = 1, left, patience;
 	CURLMsg *m;
 
 	for (;;) {
@@ -297,8 +318,13 @@ wait_for(
 				return 0;
 			}
 		}
+		patience = left_ms(t);
+		if (patience == 0) {
+			*ret_code = CURLE_OPERATION_TIMEDOUT;
+			return 0;
+		}
 		watch.revents = 0;
-		if (hr_curl.multi_poll(h->multi, &watch, n, FOREVER_MS, NULL) != CURLM_OK)
+		if (hr_curl.multi_poll(h->multi, &watch, n, patience, NULL) != CURLM_OK)
 			return -1;
 		if (n > 0 && watch.revents != 0) {
 			*ret_cancelled = true;
@@ -361,7 +387,7 @@ perform(struct hr_http *h, struct turn *t, CURL *e, struct hr_err *err)
 
 	if (hr_curl.multi_add_handle(h->multi, e) != CURLM_OK)
 		return hr_err_nomem(err);
-	r = wait_for(h, t->req, &code, &cancelled);
+	r = wait_for(h, t, &code, &cancelled);
 	(void)hr_curl.multi_remove_handle(h->multi, e);
 	if (cancelled) {
 		t->a->fault = HR_HTTP_CANCELLED;

@@ -174,8 +174,9 @@ struct talk {
 	struct hr_buf head;
 	size_t sent;    /* bytes sent of the head and the body */
 	int unsent;     /* errno that stopped the sending */
-	int64_t silent; /* deadline if nothing is sent or received; 0: none */
+	int64_t silent; /* deadline of a request that does not proceed; 0: none */
 	int64_t latest; /* deadline of the whole request; 0: none */
+	struct hr_http_pace pace;
 	struct hr_http_reader reader;
 };
 
@@ -190,8 +191,7 @@ fault(struct talk *t, enum hr_http_fault f, int sys, const char *what, struct hr
 static void
 progressed(struct talk *t)
 {
-	if (t->req->timeout_s > 0)
-		t->silent = hr_now_ms() + (int64_t)t->req->timeout_s * 1000;
+	t->silent = hr_http_late_at(&t->pace, t->req, t->a, t->sent, t->reader.got, hr_now_ms());
 }
 
 static int
@@ -300,9 +300,11 @@ read_some(struct talk *t, char *room, struct hr_err *err)
 		return fault(t, HR_HTTP_READ, errno, "read the server's answer", err);
 	if (n == 0)
 		return hr_http_reader_end(&t->reader, err);
-	progressed(t);
 	if (hr_http_reader_feed(&t->reader, room, (size_t)n, err) != 0)
 		return -1;
+	progressed(t);
+	if (t->reader.part != HR_HTTP_DONE && t->silent > 0 && hr_now_ms() >= t->silent)
+		return late(t, err);
 	if (t->req->progress != NULL && t->reader.got > t->req->body_len)
 		t->req->progress(t->req->progress_arg, t->reader.got, t->reader.length);
 	return 0;

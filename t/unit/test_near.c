@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -199,6 +200,7 @@ struct server {
 	char url[64];
 	const char *answer; /* NULL: nothing, until the other side ends */
 	bool pours;         /* the answer again and again, until then */
+	const char *drips;  /* these bytes again and again after the answer, a few in a second */
 	size_t read_first;  /* bytes of the request */
 	char got[8192];
 	pthread_t thread;
@@ -223,6 +225,8 @@ serve(void *arg)
 		;
 	if (s->answer != NULL && !s->pours)
 		ck_assert_int_ge(send(fd, s->answer, strlen(s->answer), MSG_NOSIGNAL), 0);
+	for (n = 0; s->drips != NULL && poll(&(struct pollfd){fd, POLLIN, 0}, 1, 100) == 0; n++)
+		(void)send(fd, s->drips + n % strlen(s->drips), 1, MSG_NOSIGNAL);
 	if (s->answer != NULL)
 		(void)shutdown(fd, SHUT_WR);
 	while (read(fd, rest, sizeof(rest)) > 0)
@@ -342,6 +346,57 @@ START_TEST(answered_without_end)
 }
 END_TEST
 
+/* A byte now and then does not keep a request waiting, whoever makes it; a sink may wait for each.
+ */
+START_TEST(answered_drop_by_drop)
+{
+	static const struct {
+		const char *answer, *drips;
+	} slow[] = {{"HTTP/1.1 200 OK\r\n", "X: y\r\n"}, {"", "HTTP/1.1 100 Continue\r\n\r\n"},
+	    {"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", " "},
+	    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\n \r\n"}};
+	struct hr_http_answer a;
+	struct hr_err err = {0};
+	struct hr_http *h = hr_http_new(&err);
+	char to[64];
+	size_t i;
+
+	ck_assert_ptr_nonnull(h);
+	for (i = 0; i < 2 * sizeof(slow) / sizeof(*slow); i++) {
+		struct server s = {
+		    .answer = slow[i / 2].answer, .drips = slow[i / 2].drips, .read_first = 100};
+		struct hr_http_request req = {.method = "GET", .watch_fd = -1, .timeout_s = 1};
+
+		start(&s);
+		req.url = s.url;
+		(void)snprintf(to, sizeof(to), "%.*s", (int)strcspn(s.url + 7, "/"), s.url + 7);
+		req.connect_to = i % 2 != 0 ? to : NULL; /* which is libcurl's */
+		ck_assert_int_eq(hr_http_do(h, &req, &a, &err), -1);
+		ck_assert_int_eq(a.fault, HR_HTTP_READ_TIMEOUT);
+		ck_assert_int_eq(err.code, HR_E_TIMEOUT);
+		stop(&s);
+		hr_http_answer_done(&a);
+	}
+	for (i = 0; i < 2; i++) {
+		struct server s = {
+		    .answer = "HTTP/1.1 200 OK\r\nContent-Length: 15\r\nConnection: close\r\n\r\n",
+		    .drips = " ",
+		    .read_first = 100};
+		struct hr_http_request req = {
+		    .method = "GET", .watch_fd = -1, .timeout_s = 1, .sink = drink};
+
+		start(&s);
+		req.url = s.url;
+		(void)snprintf(to, sizeof(to), "%.*s", (int)strcspn(s.url + 7, "/"), s.url + 7);
+		req.connect_to = i % 2 != 0 ? to : NULL;
+		ck_assert_int_eq(hr_http_do(h, &req, &a, &err), 0);
+		stop(&s);
+		hr_http_answer_done(&a);
+	}
+	hr_http_free(h);
+}
+END_TEST
+
 START_TEST(no_answer)
 {
 	struct server hangs_up = {.answer = "", .read_first = 1}, silent = {.answer = NULL};
@@ -423,6 +478,7 @@ main(void)
 	tcase_add_test(n, a_request);
 	tcase_add_test(n, answered_too_early);
 	tcase_add_test(n, answered_without_end);
+	tcase_add_test(n, answered_drop_by_drop);
 	tcase_add_test(n, no_answer);
 	tcase_add_test(n, a_header_of_two_lines);
 	suite_add_tcase(s, n);
