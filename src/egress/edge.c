@@ -39,10 +39,13 @@ static const char *const known[] = {"Authorization", "X-Api-Key", "Api-Key", "Pr
 static const char *const unpacked[] = {"Accept-Encoding", "If-Range", "Range"};
 #define UNPACKED (sizeof(unpacked) / sizeof(*unpacked))
 
-/* headers of answers that repeat a part of the request, with the names of their variables */
-static const char *const echoes[][2] = {{"Content-Disposition", "content_disposition"},
-    {"Content-Location", "content_location"}, {"Link", "link"}, {"Location", "location"},
-    {"Refresh", "refresh"}, {"WWW-Authenticate", "www_authenticate"}};
+/* Headers of answers that repeat a part of the request, with the names of their variables. Stores
+ * of objects take some of them from the query, as response-content-type. */
+static const char *const echoes[][2] = {{"Cache-Control", "cache_control"},
+    {"Content-Disposition", "content_disposition"}, {"Content-Language", "content_language"},
+    {"Content-Location", "content_location"}, {"Content-Type", "content_type"},
+    {"Expires", "expires"}, {"Link", "link"}, {"Location", "location"}, {"Refresh", "refresh"},
+    {"WWW-Authenticate", "www_authenticate"}};
 #define ECHOES (sizeof(echoes) / sizeof(*echoes))
 
 struct slot {

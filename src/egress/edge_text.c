@@ -112,6 +112,19 @@ edge_add_basic(struct hr_buf *b, const char *from, const char *to)
 	}
 }
 
+/* Adds the JSON string as PHP writes it. */
+static void
+add_slashes(struct hr_strv *forms, const char *p, size_t len)
+{
+	HR_BUF(text, FORM_MAX);
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		hr_buf_addf(&text, p[i] == '/' ? "\\%c" : "%c", p[i]);
+	hr_strv_add(forms, hr_buf_str(&text));
+	forms->failed = forms->failed || text.fail != 0;
+}
+
 void
 edge_list_forms(struct hr_strv *forms, const char *secret)
 {
@@ -128,6 +141,8 @@ edge_list_forms(struct hr_strv *forms, const char *secret)
 	hr_quote_json(&text, secret, len);
 	if (text.len > len + 2)
 		hr_strv_addf(forms, "%.*s", (int)text.len - 2, hr_buf_str(&text) + 1);
+	if (strchr(secret, '/') != NULL)
+		add_slashes(forms, hr_buf_str(&text) + 1, text.len - 2);
 	for (i = 0; i < sizeof(before) / sizeof(*before) && text.fail == 0; i++) {
 		hr_buf_reset(&text);
 		add_base64(&text, before[i], secret, "");

@@ -202,6 +202,7 @@ def forms_of(secret):
     yield urllib.parse.quote(secret, safe="").encode()
     yield urllib.parse.quote(secret, safe="-_.~").lower().encode()
     yield json.dumps(secret, ensure_ascii=False).encode()
+    yield json.dumps(secret, ensure_ascii=False).replace("/", "\\/").encode()
     for user in (b"", b"a:", b"ab:", b"x-access-token:"):
         yield base64.b64encode(user + raw)
         yield base64.urlsafe_b64encode(user + raw + b"more")
@@ -264,7 +265,8 @@ def scrubbed_headers():
     secret = "ghp_0123456789ABCDEFGHIJabcdefghij012345"
     with credential(secret) as e:
         up = e.upstreams[1]
-        for name in ("Location", "Refresh", "Link", "Content-Location", "WWW-Authenticate", "Content-Disposition"):
+        for name in ("Location", "Refresh", "Link", "Content-Location", "WWW-Authenticate", "Content-Disposition",
+                     "Cache-Control", "Content-Language", "Content-Type", "Expires"):
             up.answer = reply(b"", name + ": plain/x?y", status="401 No")
             equal(e.ask().fields.get(name.lower()), "plain/x?y", name)
             up.answer = reply(b"", name + ": a?k=%s&b" % secret, status="401 No")
