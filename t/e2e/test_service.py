@@ -44,6 +44,25 @@ def pool_grows_and_shrinks():
         equal(s.run("echo on"), "on")
 
 
+def a_surplus_worker_ends_in_time():
+    """Not at the second expiry of the timer, which is older than the worker's rest."""
+    seconds = 4
+    with Server(settings={"worker_idle_timeout": seconds, "log_level": "debug"}) as s:
+        began, wait = marker(s)
+        hold, go = gate(s)
+        busy = [s.in_background("%s; %s" % (began, hold))]
+        wait()
+        busy += [s.in_background("true") for _ in range(3)]
+        s.until("4 workers are busy", lambda: s.pool("action")["busy"] == 4)
+        go()
+        for b in busy:
+            b.content()
+        s.until("surplus workers end", lambda: s.pool("action")["workers"] == 2)
+        rested = [int(ms) for ms in re.findall(r"worker-action-\d+ ends after (\d+) ms without a request", s.log())]
+        equal([seconds * 1000 <= ms < seconds * 1750 for ms in rested], [True] * len(rested), rested)
+        equal(len(rested) > 0, True, "they are logged")
+
+
 def one_client_grows_no_pool():
     with Server() as s:
         connection = http.client.HTTPConnection("127.0.0.1", s.port, timeout=PATIENCE)
@@ -515,8 +534,8 @@ def one_that_is_not_ready():
         equal((process.children(os.getpid()), os.listdir(top)), (before, []))
 
 
-TESTS = [pool_grows_and_shrinks, one_client_grows_no_pool, too_many_actions, static_session,
-         max_requests, reload, reload_refused, reload_keys, many_reloads, last_request_of_a_worker,
+TESTS = [pool_grows_and_shrinks, a_surplus_worker_ends_in_time, one_client_grows_no_pool, too_many_actions,
+         static_session, max_requests, reload, reload_refused, reload_keys, many_reloads, last_request_of_a_worker,
          reopen_logs, no_log_of_others, log_is_clean,
          deaf_reader_of_the_log, service_manager, terminal, process_one, idle, descriptors,
          sandbox_user_cannot_reach_us, any_user_id, not_root, another_nginx, one_that_is_not_ready]

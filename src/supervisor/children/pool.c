@@ -4,6 +4,7 @@
 
 #include "supervisor/children/pool_int.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -89,13 +90,19 @@ pool_limits(struct hr_pool *p)
 		p->wanted = p->max;
 }
 
+static int64_t
+idle_limit_ms(const struct hr_pool *p)
+{
+	return p->ctx->settings.worker_idle_timeout * 1000;
+}
+
+/* Looks for workers to retire after that time. */
 static void
-pool_watch_idle(struct hr_pool *p)
+pool_watch_idle(struct hr_pool *p, int64_t ms)
 {
 	if (hr_service_ends(&p->svc) || p->wanted <= p->min || p->shrinking)
 		return;
-	p->shrinking =
-	    hr_watch_arm(p->shrink, p->ctx->settings.worker_idle_timeout * 1000, NULL) == 0;
+	p->shrinking = hr_watch_arm(p->shrink, ms, NULL) == 0;
 }
 
 static void
@@ -124,7 +131,7 @@ pool_start(struct hr_pool *p, unsigned goal)
 	}
 	if (p->svc.state == HR_SERVICE_STARTING)
 		hr_service_move(&p->svc, HR_SERVICE_READY);
-	pool_watch_idle(p);
+	pool_watch_idle(p, idle_limit_ms(p));
 }
 
 void
@@ -213,12 +220,14 @@ pool_settle_busy(struct hr_pool *p)
 }
 
 /* Retires workers that were idle the whole time, the longest idle first, but keeps a quarter of the
- * pool: bursts often repeat. */
+ * pool: bursts often repeat. The timer expires again when the next worker has been idle that long;
+ * a full time would let each one stay for twice the time, since the timer is older than a worker's
+ * rest. */
 static void
 pool_shrink(void *arg)
 {
 	struct hr_pool *p = arg;
-	int64_t now = hr_now_ms(), limit = p->ctx->settings.worker_idle_timeout * 1000;
+	int64_t now = hr_now_ms(), limit = idle_limit_ms(p), next = limit;
 	struct hr_pool_worker *w;
 	unsigned spare = (p->wanted - p->min + 3) / 4 * 3 + 1;
 
@@ -228,18 +237,23 @@ pool_shrink(void *arg)
 	pool_settle_busy(p);
 	LIST_FOREACH(w, &p->workers, entry)
 	{
-		int64_t since = atomic_load(&hr_pool_worker_slot(w)->since_ns) / 1000000;
+		int64_t idle = now - atomic_load(&hr_pool_worker_slot(w)->since_ns) / 1000000;
 
 		if (p->wanted <= p->min || spare == 0)
 			break;
-		if (w->retiring || atomic_load(&hr_pool_worker_slot(w)->stage) != HR_STAGE_IDLE ||
-		    now - since < limit)
+		if (w->retiring || atomic_load(&hr_pool_worker_slot(w)->stage) != HR_STAGE_IDLE)
 			continue;
+		if (idle < limit) {
+			next = limit - idle < next ? limit - idle : next;
+			continue;
+		}
+		hr_log(HR_LOG_DEBUG, "%s ends after %" PRId64 " ms without a request",
+		    w->child.name, idle);
 		p->wanted--;
 		spare--;
 		hr_pool_retire_worker(w);
 	}
-	pool_watch_idle(p);
+	pool_watch_idle(p, next);
 }
 
 /* Kills workers that should end but stay idle: they hold nothing. */
