@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 from . import procs
@@ -171,12 +172,16 @@ def show(bench, title, rows, floor, section="box"):
 
 
 def resting(pids, seconds):
-    """CPU time in us and context switches while nothing is asked, of all that do not end meanwhile."""
+    """CPU time in us while nothing is asked, and the context switches of each program, as {name: switches}, of all
+    that do not end meanwhile."""
     cpu, switches = procs.cpu_us(pids), procs.switches(pids)
     time.sleep(seconds)
     pids = [pid for pid in pids if os.path.exists("/proc/%d" % pid)]
-    return (sum(procs.spent(cpu, procs.cpu_us(pids)).values()),
-            sum(procs.spent(switches, procs.switches(pids)).values()))
+    used, woken = sum(procs.spent(cpu, procs.cpu_us(pids)).values()), Counter()
+    for pid, n in procs.spent(switches, procs.switches(pids)).items():
+        if n > 0:
+            woken[procs.name(pid)] += n
+    return used, woken
 
 
 def pss_mb(pids):
@@ -209,6 +214,7 @@ def density(bench, place):
     time.sleep(35)  # workers of the busy start have ended, which takes worker_idle_timeout: 30 s
     pids = procs.tree(*[place.box_pid(name) for name in names])
     used, woken = resting(pids, bench.idle_seconds)
+    total = sum(woken.values())
     pss, less = pss_mb(pids) / len(names), (free - available_mb()) / len(names)
     began = time.monotonic()
     place.ok("down", "--all", "-q")
@@ -216,12 +222,13 @@ def density(bench, place):
     left = staying(pids)
     bench.report.text("  %d boxes, %d at once: %s a second up, %s down; each PSS %s MB, of all memory %s MB" % (
         len(names), AT_ONCE, number(rate), number(gone), number(pss), number(less)))
-    bench.report.text("  all %d processes idle for %g s: CPU %s ms, switches %d; left over after down: %d" % (
-        len(pids), bench.idle_seconds, number(used / 1000), woken, len(left)))
+    bench.report.text("  all %d processes idle for %g s: CPU %s ms, switches %d%s; left over after down: %d" % (
+        len(pids), bench.idle_seconds, number(used / 1000), total,
+        "".join(", %s %d" % row for row in woken.most_common()), len(left)))
     bench.report.record(section="box", row="density", boxes=len(names), at_once=AT_ONCE, up_per_second=rate,
                         down_per_second=gone, pss_mb=pss, machine_mb=less, processes=len(pids), cpu_us=used,
-                        switches=woken, left=len(left))
-    return woken
+                        switches=total, woken=woken, left=len(left))
+    return total
 
 
 def staying(pids, seconds=10):
