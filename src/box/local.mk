@@ -14,8 +14,19 @@ libbox_la_SOURCES = \
 	%D%/spec.c %D%/spec.h \
 	%D%/start.c %D%/start.h \
 	%D%/view.c %D%/view.h
-libbox_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(SECCOMP_CFLAGS) $(CAP_CFLAGS)
-libbox_la_LIBADD = libprotojson.la libbase.la $(SECCOMP_LIBS) $(CAP_LIBS)
+nodist_libbox_la_SOURCES = %D%/filter.h
+libbox_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_builddir)/src
+libbox_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(CAP_CFLAGS)
+libbox_la_LIBADD = libprotojson.la libbase.la $(CAP_LIBS)
+# the filter of system calls, for this processor
+noinst_PROGRAMS += %D%/mkfilter
+%C%_mkfilter_SOURCES = %D%/mkfilter.c
+%C%_mkfilter_CFLAGS = $(AM_CFLAGS) $(SECCOMP_CFLAGS)
+%C%_mkfilter_LDADD = $(SECCOMP_LIBS)
+%D%/filter.h: %D%/mkfilter$(EXEEXT)
+	$(AM_V_GEN)%D%/mkfilter$(EXEEXT) >$@~ && mv $@~ $@
+BUILT_SOURCES += %D%/filter.h
+CLEANFILES += %D%/filter.h
 pkglibexec_PROGRAMS += handrail-box handrail-forward
 handrail_box_SOURCES = %D%/main.c
 handrail_box_LDADD = libbox.la

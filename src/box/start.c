@@ -141,13 +141,13 @@ prepare_inside(const struct first *f, struct hr_err *err)
 
 /* Returns only with an error. */
 static int
-become_program(const struct first *f, int filter, struct hr_err *err)
+become_program(const struct first *f, struct hr_err *err)
 {
 	const struct box_spec *s = f->s;
 
 	if (chdir(s->directory) < 0)
 		return hr_err_sys(err, errno, "enter %s in the box", s->directory);
-	if (box_fence_raise(filter, err) < 0)
+	if (box_fence_raise(err) < 0)
 		return -1;
 	/* This also ends a box whose launcher and guard are killed at once. A later change of ids
 	 * undoes it. */
@@ -162,7 +162,7 @@ static void __attribute__((noreturn)) in_box(const struct first *f)
 {
 	struct hr_err e = {0};
 	char go;
-	int filter = -1, r = box_group_join(f->groups, &e);
+	int r = box_group_join(f->groups, &e);
 
 	/* a link that the box has planted must not lead to a descriptor of the caller's */
 	(void)close_range(STDERR_FILENO + 1, (unsigned)f->sync - 1, 0);
@@ -178,13 +178,11 @@ static void __attribute__((noreturn)) in_box(const struct first *f)
 		r = prepare_inside(f, &e);
 	/* reads the byte for box_view_enter() too, if that did not */
 	go = '\0';
-	while (go != 'g' && hr_fd_recv(f->sync, &go, 1, &filter, NULL) == 1) {
+	while (go != 'g' && hr_fd_read(f->sync, &go, 1) == 1) {
 	}
 	if (go == 'g') {
-		if (r == 0 && filter < 0)
-			r = hr_err_set(&e, HR_E_SYS, "the filter of system calls is missing");
 		if (r == 0)
-			(void)become_program(f, filter, &e);
+			(void)become_program(f, &e);
 		/* fails if the launcher has ended, and there is no reader */
 		(void)hr_fd_write_full(f->sync, e.msg, strlen(e.msg), NULL);
 	}
@@ -234,17 +232,12 @@ static int
 work_beside(const struct box_spec *s, pid_t pid, const struct box_guard *guard, int sync,
     int control, const struct hr_buf *groups, struct hr_err *err)
 {
-	HR_CLOSE int filter = -1;
-
 	if (hr_fd_write_full(sync, "p", 1, err) < 0 ||
 	    (control >= 0 && tell_control(s, control, pid, groups, err) < 0) ||
-	    box_guard_wait(guard, err) < 0 || hr_fd_write_full(sync, "l", 1, err) < 0)
+	    box_guard_wait(guard, err) < 0 || hr_fd_write_full(sync, "l", 1, err) < 0 ||
+	    (control >= 0 && wait_for_control(control, err) < 0))
 		return -1;
-	/* the child needs the filter only in its last step */
-	filter = box_fence_filter(err);
-	return filter >= 0 && (control < 0 || wait_for_control(control, err) == 0)
-		   ? hr_fd_send(sync, "g", 1, filter, err)
-		   : -1;
+	return hr_fd_write_full(sync, "g", 1, err);
 }
 
 /* Prepares the waiting child from outside, lets it go, and waits until the program runs. */
