@@ -44,6 +44,8 @@ class Place:
     def __init__(self, build, source, program):
         self.build, self.bench = build, os.path.dirname(program)
         self.top = tempfile.mkdtemp(prefix="bench-box-")
+        # as "handrail up" does for its state directory: ext4 searches past removed files otherwise, 0.1 ms a file
+        subprocess.run(["chattr", "+T", self.top], stderr=subprocess.DEVNULL)
         self.handrail = os.path.join(build, "handrail")
         self.launcher = os.path.join(build, "handrail-box")
         self.env = {"PATH": PATH, "LANG": "C.UTF-8", "HANDRAIL_SERVER": os.path.join(build, "handraild"),
