@@ -165,12 +165,14 @@ hr_git_diff(const char *path, const char *wanted, struct hr_buf *json, struct hr
 }
 
 char *
-hr_git_real(const char *path)
+hr_git_real(const char *path, bool follow)
 {
 	HR_FREE char *text = strdup(path);
-	char *slash = text, *real = NULL, *ret = NULL;
+	char *slash = text, *real = NULL, *ret = follow ? realpath(path, NULL) : NULL;
 	const char *rest = path;
 
+	if (ret != NULL)
+		return ret;
 	while (slash != NULL && real == NULL) {
 		slash = strrchr(text, '/');
 		rest = slash != NULL ? path + (slash - text) + 1 : path;
@@ -192,7 +194,7 @@ hr_git_commit_diff(
 	HR_BUF(parent, HR_GIT_OUTPUT_MAX);
 	HR_BUF(before, 2 * HR_GIT_FILE_MAX);
 	HR_BUF(after, 2 * HR_GIT_FILE_MAX);
-	HR_FREE char *real = hr_git_real(path);
+	HR_FREE char *real = hr_git_real(path, v1);
 	const char *rest = NULL;
 	bool directory = false;
 	int r = -1;

@@ -20,9 +20,9 @@
 /* Cuts `path` at the nearest directory above that has a .git: a directory or, if `any`, a file as
  * `git worktree` makes. *ret_rest is the rest of the name. Returns false if there is none. */
 bool hr_git_closest(char *path, bool any, const char **ret_rest);
-/* Resolves like realpath(), but the file and its directories may be missing. The caller frees the
- * result; NULL with errno. */
-char *hr_git_real(const char *path);
+/* Resolves like realpath(), but the file and its directories may be missing. A file that is a link
+ * itself stands for its target if `follow`. The caller frees the result; NULL with errno. */
+char *hr_git_real(const char *path, bool follow);
 /* Appends text with Python's universal newlines, split by str.splitlines() and joined by LF.
  * Pure. */
 void hr_git_join_lines(struct hr_buf *b, const char *p, size_t len);

@@ -132,6 +132,7 @@ changes_of(struct hr_buf *list, const char *repo, const char *prefix, const char
 	HR_BUF(base, HR_GIT_OUTPUT_MAX);
 	HR_BUF(out, HR_GIT_OUTPUT_MAX);
 	const char *p;
+	size_t n;
 
 	if (!hr_git_is_repository(repo))
 		return 0;
@@ -143,8 +144,11 @@ changes_of(struct hr_buf *list, const char *repo, const char *prefix, const char
 	hr_git_changes_take(list, false, prefix, &out);
 	if (HR_GIT_RUN_EXACT(&out, repo, "ls-files", "--others", "--exclude-standard", "-z") < 0)
 		return 1; /* the original also keeps the list so far */
-	for (p = hr_buf_str(&out); p < out.p + out.len; p += strlen(p) + 1)
-		hr_git_changes_add(list, 'A', prefix, p, strlen(p));
+	for (p = hr_buf_str(&out); p < out.p + out.len; p += strlen(p) + 1) {
+		n = strlen(p);
+		/* a repository that is no submodule is listed as a directory */
+		hr_git_changes_add(list, 'A', prefix, p, n - (n > 1 && p[n - 1] == '/'));
+	}
 	return 1;
 }
 
@@ -230,7 +234,7 @@ hr_git_v1_diff(const char *path, const char *wanted, struct hr_buf *json, struct
 	HR_BUF(modified, HR_GIT_FILE_MAX);
 	HR_BUF(original, HR_GIT_OUTPUT_MAX);
 	HR_BUF(base, HR_GIT_OUTPUT_MAX);
-	HR_FREE char *real = hr_git_real(path);
+	HR_FREE char *real = hr_git_real(path, true);
 	const char *rest = NULL, *repo;
 	bool gone, found, inside;
 
@@ -241,7 +245,7 @@ hr_git_v1_diff(const char *path, const char *wanted, struct hr_buf *json, struct
 	inside = hr_git_closest(real, true, &rest);
 	repo = real[0] != '\0' ? real : "/";
 	if (!inside || !hr_git_is_repository(repo)) {
-		if (gone)
+		if (gone && !inside)
 			return hr_git_fail(why, "there is no such file");
 		hr_buf_adds(json, "{\"modified\": null, \"original\": null}");
 		return 0;

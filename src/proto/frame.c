@@ -421,7 +421,7 @@ hr_frame_get_exec(const void *p, size_t len, struct hr_exec_request *ret, struct
 	    memchr(ret->kept.p, '\0', ret->kept.len) != NULL ||
 	    memchr(ret->minder.p, '\0', ret->minder.len) != NULL)
 		return hr_err_set(err, HR_E_PROTO, "a command has a null byte");
-	if (ret->limit_s < 1 || ret->limit_s > HR_EXEC_LIMIT_MAX)
+	if (ret->limit_s < 0 || ret->limit_s > HR_EXEC_LIMIT_MAX)
 		return hr_err_set(err, HR_E_PROTO, "the limit of a command is not valid");
 	return 0;
 }

@@ -131,7 +131,7 @@ struct hr_follow_request {
 struct hr_exec_request {
 	struct hr_span command;     /* bash text; must not contain NUL */
 	struct hr_span working_dir; /* "": the keeper's; without NUL */
-	int64_t limit_s; /* seconds, 1 to HR_EXEC_LIMIT_MAX; then the command is ended: 124, or 137
+	int64_t limit_s; /* seconds, 0 to HR_EXEC_LIMIT_MAX; then the command is ended: 124, or 137
 			    if it had to be killed */
 	/* "": none; the directory for the files of a command that outlives its client and its
 	 * keeper. It must exist as KEPT~ with the files out, err and status; the keeper removes

@@ -174,6 +174,13 @@ redirect(const struct hr_request *r, struct hr_answer *ret)
 	found = len < r->path->len ? route_find(r, len) : NULL;
 	if (found == NULL || found->method == NULL)
 		return false;
+	hr_request_redirect(r, found->path, ret);
+	return true;
+}
+
+void
+hr_request_redirect(const struct hr_request *r, const char *path, struct hr_answer *ret)
+{
 	hr_answer_reset(ret);
 	ret->status = 307;
 	ret->content_type = NULL;
@@ -184,13 +191,12 @@ redirect(const struct hr_request *r, struct hr_answer *ret)
 	}
 	if (r->admitted)
 		hr_buf_adds(&ret->location, r->viewer_base);
-	hr_buf_adds(&ret->location, found->path);
+	hr_buf_adds(&ret->location, path);
 	if (r->query[0] != '\0') {
 		hr_buf_addc(&ret->location, '?');
 		hr_percent_encode(&ret->location, r->query, URL_SAFE);
 	}
 	hr_answer_settle(ret);
-	return true;
 }
 
 const char *

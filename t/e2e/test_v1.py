@@ -92,7 +92,7 @@ def door():
         equal(s.begin("id", headers={"Origin": "http://evil.example"}).status, 403)
         for body in ({}, {"command": 1}, {"command": "a", "timeout": "soon"}, [], None):
             equal(s.ask("POST", "/api/bash/start_bash_command", json.dumps(body)).status, 422, body)
-        equal(s.begin("a\0b").status, 422)
+        equal(s.run("a\0b"), (-1, "", "Error executing command: embedded null byte"))
         equal(s.shells(), [])
         equal(KEY in s.log(), False)
 
@@ -102,7 +102,13 @@ def commands():
         equal(s.run("echo out; echo err >&2; exit 3"), (3, "out\n", "err\n"))
         equal(s.run("pwd; cat <<'E'\na 'b' \"c\" $d\nE\ntest -t 1 || echo no", cwd="/tmp"),
               (0, "/tmp\na 'b' \"c\" $d\nno\n", ""))
-        equal(s.run("echo not", cwd="/nowhere")[:2], (1, ""))
+        for directory in ("/nowhere", "none/at all", "it's"):
+            equal(s.run("echo not", cwd=directory),
+                  (-1, "", "Error executing command: [Errno 2] No such file or directory: %r" % directory))
+        os.mkdir(s.work_dir + "/here")
+        equal(s.run("pwd", cwd="here"), (0, s.work_dir + "/here\n", ""))
+        a = s.begin("trap 'echo ended; exit 3' TERM; sleep 600", timeout=-5)
+        equal((a.json()["timeout"], s.finish(a.json()["id"])[0]), (-5, -1), a)
         for text in ("for i in 1 2\r\ndo\r\n  echo $i\r\ndone\r\n", "cat <<E\r\n1\r\n2\r\nE\r\n"):
             equal(s.run(text), (0, "1\n2\n", ""), text)
             a = s.execute(text).json()
@@ -116,7 +122,7 @@ def commands():
         equal(s.run("echo begun; sleep 600", timeout=1), (-1, "begun\n", ""))
         equal(s.run("trap '' TERM; echo deaf; while :; do sleep 600; done", timeout=1), (-1, "deaf\n", ""))
         for _ in range(10):  # a SIGTERM that is not the limit's leaves the exit code
-            equal(s.execute("kill 0").json()["exit_code"], 143)
+            equal(s.execute("kill 0").json()["exit_code"], -15)
             equal(s.execute("trap 'exit 3' TERM; kill 0; sleep 600").json()["exit_code"], 3)
         a = s.execute("echo out; echo err >&2; exit 124").json()
         equal((a["exit_code"], a["stdout"], a["stderr"], a["kind"]), (124, "out\n", "err\n", "BashOutput"))
@@ -145,8 +151,8 @@ def room():
         for a in waiting:
             equal(s.ask("POST", "/api/bash/bash_commands/%s/stop" % a.json()["id"]).json(), {"success": True})
         for a in waiting:
-            equal(s.finish(a.json()["id"]), (143, "", ""))
-        equal(s.search(None, sort_order="TIMESTAMP_DESC", limit=1)[0]["exit_code"], 143)
+            equal(s.finish(a.json()["id"]), (-15, "", ""))
+        equal(s.search(None, sort_order="TIMESTAMP_DESC", limit=1)[0]["exit_code"], -15)
         for id in ("00000000-0000-4000-8000-000000000000", "x", ids[0]):
             equal(s.ask("POST", "/api/bash/bash_commands/%s/stop" % id).status, 404)
 
@@ -178,8 +184,8 @@ def beside_the_shell():
         equal(done("pwd; test -t 0 || echo none; read x; echo $?"), (0, s.work_dir + "\nnone\n1\n", None))
         equal(done("pwd", cwd="/usr"), (0, "/usr\n", None))
         code, out, err = done("echo not", cwd="/nowhere")
-        equal((code, out, "/nowhere" in err), (1, None, True), err)
-        equal(done("kill -9 $$")[0], 137)
+        equal((code, out, "/nowhere" in err), (-1, None, True), err)
+        equal(done("kill -9 $$")[0], -9)
         equal(done("printf '\\377a'; printf '\\303' >&2"), (0, "\ufffda", "\ufffd"))
         code, out, err = done("seq 200000; seq 200000 >&2")
         equal((code, out == err, out), (0, True, "".join("%d\n" % i for i in range(1, 200001))))
@@ -242,7 +248,7 @@ def output_is_bounded():
                                   ("trap '' TERM HUP; (while :; do yes; done) & wait", most, said),
                                   ("yes >&2", 0, "y\n" * (most // 2) + said)):
             got = s.run(command)
-            equal((got[0], len(got[1]), got[1] == "y\n" * (out // 2), got[2] == err), (137, out, True, True),
+            equal((got[0], len(got[1]), got[1] == "y\n" * (out // 2), got[2] == err), (-9, out, True, True),
                   (command, got[2][-200:]))
         got = s.run("head -c %d /dev/zero | tr '\\0' a" % most)
         equal((got[0], len(got[1]), got[2]), (0, most, ""))
@@ -384,7 +390,7 @@ def once():
         stop = "/api/bash/bash_commands/%s/stop" % first.json()["id"]
         s.until("there are workers again", lambda: s.ask("POST", stop).status == 200)
         s.until("there are workers again", lambda: s.ask("GET", "/api/file/download").status == 422)
-        equal(s.finish(first.json()["id"]), (143, "", ""))
+        equal(s.finish(first.json()["id"]), (-15, "", ""))
         with open(path) as f:
             equal(f.read(), "x\n")
 

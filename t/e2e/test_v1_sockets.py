@@ -145,7 +145,7 @@ def outputs():
             s.ask("POST", "/api/bash/bash_commands/%s/stop" % id)
             got.append(w.hear())
             equal((got[3]["order"], len(got[3]["stdout"]), got[3]["stderr"], got[3]["exit_code"]),
-                  (2, 2500000 - (2 << 20), "b\n", 143))
+                  (2, 2500000 - (2 << 20), "b\n", -15))
             w.say(LAST)
             equal(w.hear()["kind"], "BashError", "no further event")
         listed = s.ask("GET", "/api/bash/bash_events/search").json()["items"]

@@ -118,7 +118,7 @@ END_TEST
 START_TEST(looking_on)
 {
 	/* the keeper makes milliseconds of it */
-	static const int64_t no_limits[] = {0, -1, HR_EXEC_LIMIT_MAX + 1LL, INT64_MAX};
+	static const int64_t no_limits[] = {-1, INT64_MIN, HR_EXEC_LIMIT_MAX + 1LL, INT64_MAX};
 	struct hr_follow_request follow = {.offset = 1ULL << 40, .stays = true}, f;
 	struct hr_output_piece piece = {.offset = 77, .bytes = {"a\0b", 3}}, o;
 	struct hr_exec_request exec = {{"ls", 2}, {"/", 1}, 300, {"/k", 2}, {"/m", 2}}, x;

@@ -224,7 +224,9 @@ hr_v1_trajectory(struct hr_rex_call *c, struct hr_span id)
 {
 	struct hr_v1_command m;
 
-	if (hr_v1_parse_id(&m, id) || m.id[0] != '\0')
+	if (id.len == 0 || memchr(id.p, '/', id.len) != NULL)
+		hr_answer_detail(c->ret, 404, "Not Found");
+	else if (hr_v1_parse_id(&m, id) || m.id[0] != '\0')
 		hr_answer_detail(c->ret, 404, "Conversation not found");
 	else
 		hr_answer_detail(c->ret, 422, "the conversation's id must be a UUID");

@@ -19,7 +19,8 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "base/text/utf8.h"
+#include "files/place/oserror.h"
+#include "files/place/reach.h"
 #include "shell/quote.h"
 #include "shell/split.h"
 #include "worker/live.h"
@@ -165,43 +166,110 @@ has_null(struct hr_span s)
 	return s.p != NULL && memchr(s.p, '\0', s.len) != NULL;
 }
 
-bool
-hr_v1_begin_named(
-    struct hr_rex_call *c, struct hr_span key, struct hr_v1_command *m, double timeout_s)
+/* Returns the time limit in seconds; 0 ends the command at once. */
+static int64_t
+wanted_limit(const struct hr_rex_call *c)
 {
-	struct hr_span command = hr_rex_str(c, "command"), cwd = hr_rex_str(c, "cwd");
-	HR_BUF(plain, HR_JSON_BODY_MAX);
+	double s = hr_rex_number(c, "timeout", 300);
+
+	return s < 0 ? 0 : s > HR_EXEC_LIMIT_MAX ? HR_EXEC_LIMIT_MAX : (int64_t)s;
+}
+
+/* Starts the command of `r`, whose directory is set. Returns false after sending an error. */
+static bool
+begin(struct hr_rex_call *c, struct hr_span key, struct hr_v1_command *m, double timeout_s,
+    struct hr_exec_request *r)
+{
 	HR_BUF(request, HR_ANSWER_MAX);
-	struct hr_exec_request r = {.limit_s = (int64_t)timeout_s};
 	HR_CLOSE int all = -1;
 
 	hr_buf_addf(&request, "{\"timeout\":%.0f", timeout_s);
-	hr_json_put_member(&request, "command", command);
-	hr_json_put_member(&request, "cwd", cwd);
+	hr_json_put_member(&request, "command", hr_rex_str(c, "command"));
+	hr_json_put_member(&request, "cwd", hr_rex_str(c, "cwd"));
 	hr_json_put_member(&request, "key", key);
 	hr_buf_addc(&request, '}');
-	hr_shell_add_unix(&plain, command.p, command.len);
-	if (hr_buf_check(&request, NULL) < 0 || plain.fail != HR_OK || !new_id(m))
+	if (hr_buf_check(&request, NULL) < 0 || !new_id(m))
 		return hr_answer_generic(c->ret);
-	if (has_null(command) || has_null(cwd))
-		return hr_answer_detail(c->ret, 422, "embedded null byte");
-	r.command = hr_span_of_buf(&plain);
-	r.working_dir = cwd.p != NULL ? cwd : (struct hr_span){"", 0};
 	all = lock_all(c);
 	if (all >= 0)
 		remove_unstarted(
 		    c, all); /* a keeper that is slow can start none of them any more */
 	if (c->w->once_again && hr_v1_find(c, key, m))
 		return true;
-	return make(c, m, &request, all) && ask_keeper(c, m, &r);
+	return make(c, m, &request, all) && ask_keeper(c, m, r);
 }
 
-static double
-wanted_limit(const struct hr_rex_call *c)
+bool
+hr_v1_begin_named(struct hr_rex_call *c, struct hr_span key, struct hr_v1_command *m)
 {
-	double s = hr_rex_number(c, "timeout", 300);
+	struct hr_span command = hr_rex_str(c, "command"), cwd = hr_rex_str(c, "cwd");
+	HR_BUF(plain, HR_JSON_BODY_MAX);
+	struct hr_exec_request r = {.limit_s = HR_EXEC_LIMIT_MAX};
 
-	return s < 1 ? 1 : s > HR_EXEC_LIMIT_MAX ? HR_EXEC_LIMIT_MAX : s;
+	hr_shell_add_unix(&plain, command.p, command.len);
+	if (plain.fail != HR_OK)
+		return hr_answer_generic(c->ret);
+	if (has_null(command) || has_null(cwd))
+		return hr_answer_detail(c->ret, 422, "embedded null byte");
+	r.command = hr_span_of_buf(&plain);
+	r.working_dir = cwd.p != NULL ? cwd : (struct hr_span){"", 0};
+	return begin(c, key, m, HR_EXEC_LIMIT_MAX, &r);
+}
+
+/* Finds the reason for which the original starts no process. Returns false if there is none. */
+static bool
+cannot_start(struct hr_span command, struct hr_span cwd, struct hr_buf *dir, struct hr_buf *why)
+{
+	struct hr_account_own own;
+	HR_CLOSE int fd = -1;
+	int sys = 0;
+
+	if (has_null(command) || has_null(cwd)) {
+		hr_buf_adds(why, "embedded null byte");
+	} else if (dir->len > 0 && hr_reach_enter(&own) == 0) {
+		hr_buf_adds(dir, "/."); /* entering a directory takes more than opening it */
+		fd = open(hr_buf_str(dir), O_PATH | O_DIRECTORY | O_CLOEXEC);
+		sys = errno;
+		hr_account_leave(&own);
+		if (fd < 0)
+			(void)hr_oserror_put(why, sys, cwd.p);
+	}
+	return why->len > 0;
+}
+
+/* Starts the command of a request. One that the original does not start gets its events, too: a
+ * shell prints the reason and ends with -1. Returns false after sending an error. */
+static bool
+begin_asked(struct hr_rex_call *c, struct hr_span key, struct hr_v1_command *m)
+{
+	struct hr_span command = hr_rex_str(c, "command"), cwd = hr_rex_str(c, "cwd");
+	double asked_s = hr_rex_number(c, "timeout", 300), most = 9e18;
+	HR_BUF(plain, HR_JSON_BODY_MAX);
+	HR_BUF(dir, HR_JSON_BODY_MAX);
+	HR_BUF(why, HR_ANSWER_MAX);
+	struct hr_exec_request r = {.limit_s = wanted_limit(c)};
+	/* handrail-bash-events has no such directory, nor the rules of the shell's account */
+	bool checks = c->w->work_dir != NULL;
+
+	if (cwd.len > 0 && cwd.p[0] != '/' && checks)
+		hr_buf_addf(&dir, "%s/", c->w->work_dir);
+	hr_buf_add(&dir, cwd.p, cwd.len);
+	if (checks && cannot_start(command, cwd, &dir, &why)) {
+		hr_buf_reset(&dir);
+		hr_buf_adds(&plain, "printf 'Error executing command: %s' ");
+		hr_shell_quote(&plain, hr_buf_str(&why), why.len);
+		hr_buf_adds(&plain, " >&2; kill -HUP $$");
+	} else {
+		hr_shell_add_unix(&plain, command.p, command.len);
+	}
+	if (!checks && (has_null(command) || has_null(cwd)))
+		return hr_answer_detail(c->ret, 422, "embedded null byte");
+	if (plain.fail != HR_OK || dir.fail != HR_OK || why.fail != HR_OK)
+		return hr_answer_generic(c->ret);
+	r.command = hr_span_of_buf(&plain);
+	r.working_dir = hr_span_of_buf(&dir);
+	asked_s = asked_s > most ? most : asked_s < -most ? -most : asked_s;
+	return begin(c, key, m, asked_s, &r);
 }
 
 bool
@@ -209,7 +277,7 @@ hr_v1_begin(struct hr_rex_call *c)
 {
 	struct hr_v1_command m;
 
-	return hr_v1_begin_named(c, (struct hr_span){NULL, 0}, &m, wanted_limit(c));
+	return begin_asked(c, (struct hr_span){NULL, 0}, &m);
 }
 
 void
@@ -221,7 +289,7 @@ hr_v1_start(struct hr_rex_call *c)
 
 	if (!hr_once_join(c->w, c->r, hr_buf_str(c->r->path), &key, c->ret))
 		return;
-	if (hr_v1_begin_named(c, hr_span_of_buf(&key), &m, wanted_limit(c))) {
+	if (begin_asked(c, hr_span_of_buf(&key), &m)) {
 		if (hr_v1_look(c, m.id, &state) <= 0)
 			state.started_us = hr_wall_ns() / 1000;
 		hr_v1_put_command(&c->ret->body, c, &m, state.started_us / 1000);
@@ -274,12 +342,12 @@ hr_v1_wait(const struct hr_rex_call *c, const char *id, int64_t until_ms, struct
 
 /* Waits for the end of the command. Returns false after sending an error. */
 static bool
-wait_end(
-    struct hr_rex_call *c, const struct hr_v1_command *m, double limit_s, struct hr_v1_state *state)
+wait_end(struct hr_rex_call *c, const struct hr_v1_command *m, int64_t limit_s,
+    struct hr_v1_state *state)
 {
 	struct pollfd events;
-	int found = hr_v1_wait(
-	    c, m->id, hr_now_ms() + (int64_t)limit_s * 1000 + OVERTIME_MS, &events, 1, state);
+	int found =
+	    hr_v1_wait(c, m->id, hr_now_ms() + limit_s * 1000 + OVERTIME_MS, &events, 1, state);
 
 	if (found > 0 && state->over)
 		return true;
@@ -314,15 +382,13 @@ put_whole(struct hr_rex_call *c, const struct hr_v1_command *m, const struct hr_
 void
 hr_v1_execute(struct hr_rex_call *c)
 {
-	double limit_s = wanted_limit(c);
 	struct hr_v1_state state = {0};
 	struct hr_v1_command m;
 	HR_BUF(key, HR_KEY_MAX);
 
 	if (!hr_once_join(c->w, c->r, hr_buf_str(c->r->path), &key, c->ret))
 		return;
-	if (hr_v1_begin_named(c, hr_span_of_buf(&key), &m, limit_s) &&
-	    wait_end(c, &m, limit_s, &state))
+	if (begin_asked(c, hr_span_of_buf(&key), &m) && wait_end(c, &m, wanted_limit(c), &state))
 		put_whole(c, &m, &state);
 	hr_rex_leave(c);
 }

@@ -35,7 +35,7 @@ hr_beside_start(struct hr_worker *w, const struct hr_request *r, struct hr_span 
 	if (body == NULL)
 		hr_answer_generic(ret);
 	else if (hr_once_join(w, r, NULL, &name, ret)) {
-		if (hr_v1_begin_named(&c, hr_span_of_buf(&name), &m, HR_EXEC_LIMIT_MAX))
+		if (hr_v1_begin_named(&c, hr_span_of_buf(&name), &m))
 			hr_buf_adds(&ret->body, m.id);
 		hr_once_leave(w, ret);
 	}
@@ -57,8 +57,7 @@ look(void *server, const char *id, struct hr_mcp_process *ret)
 		return found;
 	hr_v1_streams_open(&c, m.id, &s);
 	*ret = (struct hr_mcp_process){.over = state.over,
-	    .left = hr_v1_is_minded(&c, m.id),
-	    .exit_code = state.code,
+	    .exit_code = state.code < -1 ? 128 - state.code : state.code, /* a signal */
 	    .bytes = s.out_size + (state.over ? s.err_size : 0)};
 	return 1;
 }

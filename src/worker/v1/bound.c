@@ -119,15 +119,16 @@ kill_all(const struct minder *m)
 		signal_children(SIGKILL);
 }
 
-/* Writes the result, which makes it visible, and releases the lock; before, the directory's, if no
- * process is left. */
+/* Writes the result, which makes it visible, and releases the lock. A signal N is -N. */
 static void
 record_end(struct minder *m, int status)
 {
 	siginfo_t ignored;
 	char text[64];
-	int n = snprintf(text, sizeof(text), "%d %lld\n",
-	    m->timed_out ? TIMED_OUT : hr_exit_code(status), (long long)hr_wall_ns() / 1000);
+	int code = m->timed_out          ? TIMED_OUT
+		   : WIFSIGNALED(status) ? -WTERMSIG(status)
+					 : WEXITSTATUS(status);
+	int n = snprintf(text, sizeof(text), "%d %lld\n", code, (long long)hr_wall_ns() / 1000);
 
 	m->command = 0;
 	m->pressed = false; /* the next stop is for what is left */
@@ -304,7 +305,7 @@ main(int argc, char **argv)
 		m.command = (pid_t)strtol(argv[1], NULL, 10);
 		limit_s = strtol(argv[2], NULL, 10);
 	}
-	if (m.command < 1 || limit_s < 1 || fstat(HR_BOUND_STATUS, &st) < 0) {
+	if (m.command < 1 || limit_s < 0 || fstat(HR_BOUND_STATUS, &st) < 0) {
 		(void)fputs(
 		    "usage: handrail-bound PID SECONDS, started by handrail-session\n", stderr);
 		return EXIT_FAILURE;
@@ -312,6 +313,8 @@ main(int argc, char **argv)
 	m.until = hr_now_ms() + limit_s * 1000;
 	if (watch(&m)) {
 		check_directory(&m);
+		if (limit_s == 0)
+			press(&m, true);
 		mind(&m);
 	} else {
 		end_unwatched(&m);

@@ -45,10 +45,9 @@ bool hr_v1_is_minded(const struct hr_rex_call *c, const char *id);
 /* Stops a running command, or what an ended one has left. Returns 0, or -1 with errno. */
 int hr_v1_stop_file(const struct hr_rex_call *c, const char *id);
 
-/* Starts the command of the body, or finds the one that an earlier attempt of the request with the
- * name `key` has started. Returns false after sending an error. */
-bool hr_v1_begin_named(
-    struct hr_rex_call *c, struct hr_span key, struct hr_v1_command *m, double timeout_s);
+/* Starts the command of the body without a time limit, or finds the one that an earlier attempt of
+ * the request with the name `key` has started. Returns false after sending an error. */
+bool hr_v1_begin_named(struct hr_rex_call *c, struct hr_span key, struct hr_v1_command *m);
 /* Waits until the command ends, whose minder then closes the file of its state, hr_now_ms() reaches
  * until_ms, or one of fds[1] to fds[n - 1] is ready; fds[0] is set here. Returns as
  * hr_v1_look(). */

@@ -38,14 +38,25 @@ fail(struct hr_rex_call *c, const struct hr_buf *why, int sys, const char *other
 	hr_answer_detail(c->ret, denied ? 403 : 500, hr_buf_str(&text));
 }
 
-/* Returns true if the entry is no directory: hr_target_mkdirs() accepts any that exists, and
- * refuses a link that leads nowhere as if it were forbidden. */
+/* Returns true if the path or one of its parents is no directory: hr_target_mkdirs() accepts any
+ * that exists, and refuses a link that leads nowhere as if it were forbidden. */
 static bool
-is_taken(const char *path)
+is_taken(const struct hr_buf *path)
 {
+	HR_BUF(part, HR_TARGET_TEXT_MAX);
 	struct stat st;
+	size_t n;
+	bool taken = false;
 
-	return stat(path, &st) == 0 ? !S_ISDIR(st.st_mode) : lstat(path, &st) == 0;
+	for (n = 1; n <= path->len && !taken; n++) {
+		if (path->p[n] != '/' && path->p[n] != '\0')
+			continue;
+		hr_buf_reset(&part);
+		hr_buf_add(&part, path->p, n);
+		taken = stat(hr_buf_str(&part), &st) == 0 ? !S_ISDIR(st.st_mode)
+							  : lstat(part.p, &st) == 0;
+	}
+	return taken;
 }
 
 void
@@ -65,7 +76,7 @@ hr_v1_make_directory(struct hr_rex_call *c, const struct hr_buf *path)
 	fine = hr_target_mkdirs(path->p, &made, &why) == 0;
 	hr_account_leave(&own);
 	(void)sscanf(hr_buf_str(&why), "[Errno %d]", &sys);
-	if (sys == EEXIST || sys == ENOTDIR || is_taken(path->p))
+	if (sys == EEXIST || sys == ENOTDIR || is_taken(path))
 		hr_answer_detail(c->ret, 400, "Path exists and is not a directory");
 	else if (fine)
 		hr_buf_adds(&c->ret->body, "{\"success\":true}");

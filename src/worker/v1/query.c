@@ -1,7 +1,6 @@
 /* Parses numbers, times and truth values of a query. */
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -18,6 +17,20 @@ refuse(struct hr_rex_call *c, const char *name, const char *what)
 	return hr_answer_detail(c->ret, 422, hr_buf_str(&text));
 }
 
+/* Cuts a fraction of zeros off the number, which the original accepts. */
+static void
+cut_zeros(struct hr_buf *text)
+{
+	size_t n = text->len;
+
+	while (n > 0 && text->p[n - 1] == '0')
+		n--;
+	if (n > 1 && n < text->len && text->p[n - 1] == '.') {
+		text->len = n - 1;
+		text->p[n - 1] = '\0';
+	}
+}
+
 bool
 hr_v1_number(
     struct hr_rex_call *c, const char *name, long long least, long long most, long long *io)
@@ -26,56 +39,120 @@ hr_v1_number(
 
 	if (!hr_request_query(c->r, name, &text))
 		return true;
+	cut_zeros(&text);
 	return (text.fail == HR_OK && strlen(hr_buf_str(&text)) == text.len &&
 		   hr_text_python_int(hr_buf_str(&text), io) == 0 && *io >= least && *io <= most) ||
 	       refuse(c, name, "must be an integer in the permitted range");
 }
 
-/* Parses "Z", an offset such as +02:00, or nothing, which means UTC. Returns false for any other
- * text. */
+/* Takes a number of `n` digits, which must lie between `least` and `most`. */
+static bool
+take_digits(const char **p, int n, int least, int most, int *ret)
+{
+	int i;
+
+	*ret = 0;
+	for (i = 0; i < n; i++, (*p)++) {
+		if (**p < '0' || **p > '9')
+			return false;
+		*ret = *ret * 10 + (**p - '0');
+	}
+	return *ret >= least && *ret <= most;
+}
+
+/* Parses "Z", an offset such as +02:00 or +0200, or nothing, which means UTC. Returns false for any
+ * other text. */
 static bool
 parse_zone(const char *p, int64_t *ret_s)
 {
-	int h = 0, m = 0, n = 0;
+	int h = 0, m = 0, sign = *p == '-' ? -1 : 1;
 
 	*ret_s = 0;
 	if (*p == 'Z' || *p == 'z')
 		return p[1] == '\0';
 	if (*p == '\0')
 		return true;
-	if ((*p != '+' && *p != '-') || sscanf(p + 1, "%2d:%2d%n", &h, &m, &n) != 2 || n != 5)
+	if (*p != '+' && *p != '-')
 		return false;
-	*ret_s = (*p == '-' ? -1 : 1) * (h * 3600 + m * 60);
-	return p[6] == '\0';
+	p++;
+	if (!take_digits(&p, 2, 0, 23, &h))
+		return false;
+	p += *p == ':';
+	if (!take_digits(&p, 2, 0, 59, &m))
+		return false;
+	*ret_s = (int64_t)sign * (h * 3600 + m * 60);
+	return *p == '\0';
 }
 
+/* Parses the time of the day after a date, as microseconds. */
+static bool
+parse_clock(const char *p, int64_t *ret)
+{
+	int h, m, s = 0;
+	int64_t zone, micro = 0, unit = 100000;
+
+	if (*p == '\0' || strchr("Tt _", *p) == NULL)
+		return false;
+	p++;
+	if (!take_digits(&p, 2, 0, 23, &h) || *p++ != ':' || !take_digits(&p, 2, 0, 59, &m))
+		return false;
+	if (*p == ':') {
+		p++;
+		if (!take_digits(&p, 2, 0, 59, &s))
+			return false;
+		if (*p == '.' || *p == ',') {
+			if (p[1] < '0' || p[1] > '9')
+				return false;
+			for (p++; *p >= '0' && *p <= '9'; p++, unit /= 10)
+				micro += unit * (*p - '0');
+		}
+	}
+	if (!parse_zone(p, &zone))
+		return false;
+	*ret = ((int64_t)h * 3600 + m * 60 + s - zone) * 1000000 + micro;
+	return true;
+}
+
+/* Parses a number of seconds since 1970 or, if that is large, milliseconds. */
+static bool
+parse_stamp(const char *text, int64_t *ret)
+{
+	double s;
+	char *end;
+
+	if (text[strspn(text, "+-.0123456789")] != '\0')
+		return false;
+	s = strtod(text, &end);
+	if (end == text || *end != '\0')
+		return false;
+	if (s > 2e10 || s < -2e10)
+		s /= 1000;
+	*ret = (int64_t)(s * 1e6);
+	return s < 253402300800.0 && s >= -62135596800.0;
+}
+
+/* Parses as the original does: "2026-01-02", with a time of the day or without, or a number. */
 static bool
 parse_time(const char *text, int64_t *ret)
 {
-	struct tm tm = {0};
-	const char *p = strptime(text, "%Y-%m-%d", &tm), *q;
-	int64_t zone = 0, micro = 0, unit = 100000;
-	char *end;
-	double s;
+	static const char days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	struct tm tm;
+	const char *p = text;
+	int64_t clock = 0;
+	int year, month, day;
+	bool leap;
 
-	if (p == NULL) {
-		s = strtod(text, &end);
-		if (text[0] == '\0' || *end != '\0' || !(s > -1e11 && s < 1e11))
-			return false;
-		*ret = (int64_t)(s * 1e6);
-		return true;
-	}
-	if (*p != '\0') {
-		q = strchr("Tt ", *p) != NULL ? strptime(p + 1, "%H:%M", &tm) : NULL;
-		if (q != NULL && *q == ':')
-			q = strptime(q + 1, "%S", &tm);
-		if (q != NULL && *q == '.')
-			for (q++; *q >= '0' && *q <= '9'; q++, unit /= 10)
-				micro += unit * (*q - '0');
-		if (q == NULL || !parse_zone(q, &zone))
-			return false;
-	}
-	*ret = ((int64_t)timegm(&tm) - zone) * 1000000 + micro;
+	if (!take_digits(&p, 4, 0, 9999, &year) || *p != '-')
+		return parse_stamp(text, ret);
+	p++;
+	if (year == 0 || !take_digits(&p, 2, 1, 12, &month) || *p++ != '-')
+		return false;
+	leap = month == 2 && year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+	if (!take_digits(&p, 2, 1, days[month - 1] + leap, &day) ||
+	    (*p != '\0' && !parse_clock(p, &clock)))
+		return false;
+	tm = (struct tm){.tm_year = year - 1900, .tm_mon = month - 1, .tm_mday = day};
+	*ret = (int64_t)timegm(&tm) * 1000000 + clock;
 	return true;
 }
 

@@ -23,9 +23,9 @@
 /* ---- paths ---- */
 
 /* Takes the path from the query, or from the rest of the URL as in earlier clients, without
- * superfluous slashes. Returns false after sending an error. */
+ * superfluous slashes. A message calls its file `what`. Returns false after sending an error. */
 static bool
-absolute_path(struct hr_rex_call *c, struct hr_span rest, struct hr_buf *path)
+path_of(struct hr_rex_call *c, struct hr_span rest, const char *what, struct hr_buf *path)
 {
 	HR_BUF(text, PATH_MAX_LEN);
 	bool given = hr_request_query(c->r, "path", &text);
@@ -42,11 +42,21 @@ absolute_path(struct hr_rex_call *c, struct hr_span rest, struct hr_buf *path)
 		return hr_answer_detail(c->ret, 422, "path: Field required");
 	if (hr_buf_str(path)[0] != '/')
 		return hr_answer_detail(c->ret, 400, "Path must be absolute");
-	return strlen(path->p) == path->len || hr_answer_detail(c->ret, 404, "File not found");
+	if (strlen(path->p) == path->len)
+		return true;
+	hr_buf_reset(&text);
+	hr_buf_addf(&text, "%s not found", what);
+	return hr_answer_detail(c->ret, 404, hr_buf_str(&text));
 }
 
-/* Takes the status from an error message like "404: File not found", or "[Errno 21]" of an upload.
- */
+static bool
+absolute_path(struct hr_rex_call *c, struct hr_span rest, struct hr_buf *path)
+{
+	return path_of(c, rest, "File", path);
+}
+
+/* Takes the status from an error message like "404: File not found", or "[Errno 21]" of an upload,
+ * and the original's text for a body that is no form. */
 static void
 take_status(struct hr_answer *ret)
 {
@@ -56,6 +66,8 @@ take_status(struct hr_answer *ret)
 	long status;
 	int sys;
 
+	if (ret->status == 400)
+		hr_answer_detail(ret, 400, "Invalid multipart data.");
 	if (ret->status != 500)
 		return;
 	if (hr_json_decode(hr_buf_str(&ret->body), ret->body.len, &body, NULL) == 0)
@@ -122,7 +134,7 @@ search_subdirs(struct hr_rex_call *c, struct hr_span rest)
 {
 	HR_BUF(path, PATH_MAX_LEN);
 
-	if (absolute_path(c, rest, &path))
+	if (path_of(c, rest, "Directory", &path))
 		hr_v1_subdirectories(c, &path);
 }
 
@@ -131,7 +143,7 @@ archive(struct hr_rex_call *c, struct hr_span rest)
 {
 	HR_BUF(path, PATH_MAX_LEN);
 
-	if (absolute_path(c, rest, &path))
+	if (path_of(c, rest, "Directory", &path))
 		hr_v1_archive(c, &path);
 }
 
@@ -417,31 +429,59 @@ hr_v1_is(const struct hr_request *r)
 				memcmp(r->path->p, open, sizeof(open) - 1) == 0));
 }
 
+/* Returns the route whose path has only slashes after it, or NULL. */
+static const char *
+without_slashes(const struct hr_buf *path)
+{
+	/* the first is a route of its own, the others are none without their rest */
+	static const char *const kept[] = {"/api/bash/bash_events/", "/api/bash/bash_commands/",
+	    "/api/file/download-trajectory/", "/api/git/repositories/", NULL};
+	size_t i, len = path->len;
+
+	while (len > 1 && path->p[len - 1] == '/')
+		len--;
+	if (len == path->len || hr_is_one_of(path->p, kept))
+		return NULL;
+	for (i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
+		if (strlen(routes[i].path) == len && memcmp(routes[i].path, path->p, len) == 0)
+			return routes[i].path;
+	return NULL;
+}
+
+static void
+refuse_method(struct hr_answer *ret, const char *allowed)
+{
+	hr_answer_detail(ret, 405, "Method Not Allowed");
+	hr_answer_header(ret, "Allow", allowed);
+}
+
 void
 hr_handle_v1(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	struct hr_rex_call c = {.w = w, .r = r, .ret = ret};
-	const char *path = hr_buf_str(r->path);
+	const char *path = hr_buf_str(r->path), *allowed = NULL;
+	const char *other = without_slashes(r->path);
 	size_t i, len = 0, n = sizeof(routes) / sizeof(routes[0]);
-	bool there = false;
 
 	for (i = 0; i < n; i++) {
 		len = strlen(routes[i].path);
 		if (r->path->len < len || memcmp(path, routes[i].path, len) != 0 ||
 		    (r->path->len > len && (!routes[i].more || path[len] != '/')))
 			continue;
-		there = true;
 		if (strcmp(routes[i].method, r->method) == 0)
 			break;
+		allowed = allowed != NULL ? allowed : routes[i].method;
 	}
 	if ((i == n || !routes[i].open) && !hr_auth_passes(&w->auth, r->session_key))
 		hr_answer_detail(ret, 401, "Unauthorized");
 	else if (!hr_request_from_here(r))
 		hr_answer_detail(ret, 403, "This origin is not allowed");
-	else if (i == n && !there)
+	else if (other != NULL)
+		hr_request_redirect(r, other, ret);
+	else if (i == n && allowed == NULL)
 		hr_answer_detail(ret, 404, "Not Found");
 	else if (i == n)
-		hr_answer_detail(ret, 405, "Method Not Allowed");
+		refuse_method(ret, allowed);
 	else
 		routes[i].handle(&c, r->path->len > len
 					 ? (struct hr_span){path + len + 1, r->path->len - len - 1}
