@@ -88,6 +88,7 @@ def masked(messages):
             if name in m:
                 m[name] = names.setdefault(m[name], len(names))
         if "detail" in m:
+            equal(m["detail"][:1] in ("", "{", "["), False, m)
             m["detail"] = "D"
         equal(re.fullmatch("[-0-9]{10}T[:.0-9]{8,15}Z", m["timestamp"]) is not None, True, m)
         m["timestamp"] = "T"

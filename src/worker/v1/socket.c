@@ -308,6 +308,23 @@ send_error(struct hr_wsconn *conn, const char *code, struct hr_span detail)
 		hr_wsconn_send(conn, text.p, text.len);
 }
 
+/* Sends the text of a refusal, or of its first error if it has a list of them. */
+static void
+send_refusal(const struct server *s, struct hr_wsconn *conn, const char *code)
+{
+	HR_PUT struct json_object *body = NULL;
+	struct hr_span whole = hr_span_of_buf(&s->answer.body);
+	struct json_object *list;
+	const char *text;
+
+	(void)hr_json_decode(whole.p, whole.len, &body, NULL);
+	text = hr_json_text_at(body, "detail");
+	list = hr_json_at(body, "detail");
+	if (text == NULL && hr_json_type(list) == HR_PY_LIST && hr_json_count(list) > 0)
+		text = hr_json_text_at(hr_json_entry(list, 0), "msg");
+	send_error(conn, code, hr_span_of(text != NULL ? text : "the command was refused"));
+}
+
 /* Returns true for {"type": "auth", "session_api_key": ...} and nothing else in it. */
 static bool
 is_key_message(struct json_object *o, bool only)
@@ -326,9 +343,9 @@ start(struct server *s, struct hr_wsconn *conn, struct json_object *o)
 	s->c.body = o;
 	hr_answer_reset(&s->answer);
 	if (!hr_rex_check(&hr_v1_bash_model, o, &s->answer))
-		send_error(conn, "ValidationError", hr_span_of_buf(&s->answer.body));
+		send_refusal(s, conn, "ValidationError");
 	else if (!hr_v1_begin(&s->c))
-		send_error(conn, "RuntimeError", hr_span_of_buf(&s->answer.body));
+		send_refusal(s, conn, "RuntimeError");
 	s->c.body = NULL;
 }
 
