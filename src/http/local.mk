@@ -6,11 +6,6 @@ libhttp_la_LIBADD = $(DL_LIBS)
 
 # connections in both directions: libcurl 7.88 has none that it would call done
 noinst_LTLIBRARIES += libws.la
-libws_la_SOURCES = %D%/ws.c %D%/ws.h %D%/wsframe.c %D%/wsframe.h
+libws_la_SOURCES = %D%/ws.c %D%/ws.h
 libws_la_CFLAGS = $(AM_CFLAGS) $(CURL_CFLAGS)
-libws_la_LIBADD = $(MD_LIBS)
-
-# the server's side, for a plugin
-noinst_LTLIBRARIES += libwsserve.la
-libwsserve_la_SOURCES = %D%/wsserve.c %D%/wsserve.h
-libwsserve_la_LIBADD = libws.la libloop.la libbase.la
+libws_la_LIBADD = libwsframe.la

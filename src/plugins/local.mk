@@ -116,6 +116,13 @@ noinst_LTLIBRARIES += libserve.la
 libserve_la_SOURCES = src/http/answer.c src/http/answer.h src/http/request.h src/http/serve.c src/http/serve.h
 libserve_la_CFLAGS = $(AM_CFLAGS) $(EVHTTP_CFLAGS)
 libserve_la_LIBADD = libloop.la $(EVHTTP_LIBS)
+# ... and their WebSockets
+noinst_LTLIBRARIES += libwsframe.la libwsserve.la
+libwsframe_la_SOURCES = src/http/wsframe.c src/http/wsframe.h
+libwsframe_la_CFLAGS = $(AM_CFLAGS) $(MD_CFLAGS)
+libwsframe_la_LIBADD = $(MD_LIBS)
+libwsserve_la_SOURCES = src/http/wsserve.c src/http/wsserve.h
+libwsserve_la_LIBADD = libwsframe.la libloop.la libbase.la
 
 # everything but main(), so that tests can link it
 noinst_LTLIBRARIES += libenvd.la
