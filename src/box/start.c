@@ -276,9 +276,18 @@ failed:
 static int
 look_at_directories(const struct box_spec *s, struct hr_err *err)
 {
+	struct statx x;
 	struct stat st;
 	size_t i;
 
+	/* the root of a process changes between mounts alone */
+	if (statx(AT_FDCWD, "/", 0, STATX_TYPE, &x) == 0 &&
+	    (x.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0 &&
+	    (x.stx_attributes & STATX_ATTR_MOUNT_ROOT) == 0)
+		return hr_err_set(err, HR_E_SYS,
+		    "/ is the directory of a chroot and no mount, so that no box can be made: bind "
+		    "the "
+		    "directory to itself before the chroot (mount --rbind DIR DIR)");
 	if (lstat(s->storage, &st) != 0 || !S_ISDIR(st.st_mode))
 		return hr_err_set(
 		    err, HR_E_INVAL, "the storage %s must be a directory that exists", s->storage);

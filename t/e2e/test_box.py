@@ -431,19 +431,37 @@ def planted(b):
     equal((os.listdir(victim), status, "handrail-box:" in err), ([], 125, True), (out, err))
 
 
+def in_chroot(without, root):
+    """Lines of a shell, which bind the directories of / but one to their names below $1/ROOT, and run $2 there."""
+    return ("for n in /*; do\n"
+            "  if [ -L $n ]; then cp -P $n %s; elif [ -d $n ] && [ $n != %s ]; then\n"
+            "    mkdir %s$n; mount --rbind $n %s$n; fi\ndone\nexec chroot %s $2" % (root, without, root, root, root))
+
+
+def elsewhere(b, machine, lines, document):
+    """Runs the lines in a namespace of mounts, whose directory MACHINE has a new file system, which is $PWD."""
+    return subprocess.run(["unshare", "-m", "sh", "-ec", "mount -t tmpfs machine $1; cd $1; " + lines, "sh", machine,
+                           b.program], input=json.dumps(document), text=True, capture_output=True, timeout=PATIENCE,
+                          check=False)
+
+
 def linked_var(b):
     """Where the host's /var is a link, the box has the directories behind it, whatever an earlier start left."""
     machine = b.directory("machine")
-    make = ("mount -t tmpfs machine $1; cd $1; mkdir -p data/var; mount --rbind /var data/var; ln -s /data/var var\n"
-            "for n in /*; do\n"
-            "  if [ -L $n ]; then cp -P $n .; elif [ -d $n ] && [ $n != /var ]; then\n"
-            "    mkdir .$n; mount --rbind $n .$n; fi\ndone\nexec chroot . $2")
+    make = "mkdir -p data/var; mount --rbind /var data/var; ln -s /data/var var\n" + in_chroot("/var", ".")
     for _ in range(2):
         d = b.document("cat /var/lib/dpkg/status | wc -c; mkdir -p /data/var; rm -rf /data/var/lib; "
                        "ln -s /../etc /data/var/lib")
-        p = subprocess.run(["unshare", "-m", "sh", "-ec", make, "sh", machine, b.program], input=json.dumps(d),
-                           text=True, capture_output=True, timeout=PATIENCE, check=False)
+        p = elsewhere(b, machine, make, d)
         equal((p.returncode, p.stdout, p.stderr), (0, "%d\n" % os.stat("/var/lib/dpkg/status").st_size, ""))
+
+
+def plain_chroot(b):
+    """A chroot to a directory that is no mount has no boxes; the launcher and its check say why."""
+    machine = b.directory("machine")
+    for check in ("", " --check"):
+        p = elsewhere(b, machine, "mkdir root\n" + in_chroot("-", "root") + check, b.document("true"))
+        equal((p.returncode, "mount --rbind DIR DIR" in p.stderr), (125, True), p.stderr)
 
 
 def foreign_root(b):
@@ -735,8 +753,8 @@ def shared_storage(b):
 
 CASES = [files, kept, first_start, own_files, hosts, sources, added, processes, boot_id, network, every_address,
          resolver, container, nested_root, fence, launchers_file, signals, terminal, mounts, planted,
-         linked_var, foreign_root, limits, errors, checked, status_and_streams, detached, undocumented,
+         linked_var, plain_chroot, foreign_root, limits, errors, checked, status_and_streams, detached, undocumented,
          masks_without_sysfs, ended_early, delegated, given_up, killed, killed_untied, shared_storage]
 
 
-sys.exit(main(CASES, once=((resolver, True), (linked_var, True), (masks_without_sysfs, False), (delegated, False))))
+sys.exit(main(CASES, once=((resolver, True), (linked_var, True), (plain_chroot, True), (masks_without_sysfs, False), (delegated, False))))

@@ -255,7 +255,7 @@ def unwatched():
                 equal((w.hear(), w.closed), (None, [1011, "Events cannot be followed"]))
         equal(bool(s.wait_log(r"cannot be watched \(see fs\.inotify\.max_user_watches\)")), True)
         equal(s.log().count("cannot be watched"), 1)
-        equal(s.finish(id)[0], 137, "its minder cannot watch it")
+        equal(s.finish(id)[0], -9, "its minder cannot watch it")
         s.limit(s.most)
         with keyed(s) as w:
             s.execute("echo 2")
