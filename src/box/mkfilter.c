@@ -16,8 +16,8 @@
 
 /* The system calls that fail with EPERM in a box. They act on the machine as a whole, or have been
  * the way out of containers. Namespaces of one's own stay possible: browsers make their sandbox of
- * them. A name that libseccomp does not know is skipped: this processor has no such call, or the
- * call is above LAST_CALL of fence.c. */
+ * them. A name that libseccomp, of version 2.5.4 or later, does not know is skipped: this processor
+ * has no such call, or the call is above LAST_CALL of fence.c. */
 static const char *const refused[] = {
     /* the machine: clock, kernel, power, swap, accounting */
     "acct", "adjtimex", "clock_adjtime", "clock_adjtime64", "clock_settime", "clock_settime64",
@@ -27,6 +27,9 @@ static const char *const refused[] = {
     "s390_pci_mmio_read", "s390_pci_mmio_write", "setdomainname", "sethostname", "settimeofday",
     "stime", "swapoff", "swapon", "sysfs", "syslog", "uselib", "ustat", "vhangup", "vm86",
     "vm86old",
+    /* a way past the rules for sockets, whose arguments it has in memory: programs of 32 bits on
+     * x86 that use it have no sockets */
+    "socketcall",
     /* keys, which are not separated by namespaces */
     "add_key", "keyctl", "request_key",
     /* large or often broken parts of the kernel */
@@ -68,6 +71,10 @@ refuse_calls(scmp_filter_ctx filter)
 	 * which snapshots of the box would lack. */
 	static const unsigned requests[] = {TIOCSTI, TIOCLINUX, BTRFS_IOC_SUBVOL_CREATE,
 	    BTRFS_IOC_SUBVOL_CREATE_V2, BTRFS_IOC_SNAP_CREATE, BTRFS_IOC_SNAP_CREATE_V2};
+	/* an old name of AF_PACKET, in the bits of the type that are no flags */
+	struct scmp_arg_cmp packets[] = {low_bits(0, AF_INET),
+	    {.arg = 1, .op = SCMP_CMP_MASKED_EQ, .datum_a = 0xf, .datum_b = SOCK_PACKET}};
+	unsigned f;
 	size_t i;
 	int call, r = 0;
 
@@ -85,7 +92,18 @@ refuse_calls(scmp_filter_ctx filter)
 	for (i = 0; r == 0 && i < sizeof(families) / sizeof(*families); i++) {
 		struct scmp_arg_cmp a = low_bits(0, families[i]);
 
+		if (is_permitted(f))
+			continue;
 		r = refuse(filter, SCMP_SYS(socket), 1, &a);
+		if (r == 0)
+			r = refuse(filter, SCMP_SYS(socketpair), 1, &a);
+	}
+	if (r == 0)
+		r = refuse(filter, SCMP_SYS(socket), 2, packets);
+	for (i = 0; r == 0 && i < sizeof(tables) / sizeof(*tables); i++) {
+		struct scmp_arg_cmp a[] = {low_bits(1, tables[i][0]), low_bits(2, tables[i][1])};
+
+		r = refuse(filter, SCMP_SYS(setsockopt), 2, a);
 	}
 	for (i = 0; r == 0 && i < sizeof(netlinks) / sizeof(*netlinks); i++) {
 		struct scmp_arg_cmp a[] = {low_bits(0, AF_NETLINK), low_bits(2, netlinks[i])};
