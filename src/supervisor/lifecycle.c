@@ -100,7 +100,8 @@ run_directory_damaged(void *arg, const char *path)
 	if (s->stage != HR_SERVER_RUNNING)
 		return;
 	hr_log(HR_LOG_ERROR, "%s was removed or damaged: starting again in place", path);
-	if (hr_rundir_restore(&s->ctx.run, &err) < 0 || hr_journaldir_prepare(&s->ctx, &err) < 0 ||
+	if (hr_rundir_restore(&s->ctx.run, &err) < 0 || hr_journaldir_choose(&s->ctx, &err) < 0 ||
+	    hr_journaldir_make(s->ctx.journal, &err) < 0 ||
 	    hr_path_mkdirs(s->ctx.settings.working_dir, 0755, NULL, &err) < 0 ||
 	    (s->ctx.settings.start_nginx &&
 		hr_nginx_configure(&s->site, &s->ctx.settings, &s->site.keys, false, &err) < 0) ||

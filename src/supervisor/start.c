@@ -330,7 +330,8 @@ prepare(struct hr_server *s, struct hr_err *err)
 	if (hr_identity_prepare(
 		&s->ctx.id, &s->ctx.settings, getenv("USER"), "/etc", stop_is_pending, err) < 0 ||
 	    hr_token_init(&s->plugins.token, &s->ctx.run, err) < 0 ||
-	    hr_viewer_choose(&s->site.viewer, &s->ctx.run, err) < 0)
+	    hr_viewer_choose(&s->site.viewer, &s->ctx.run, err) < 0 ||
+	    hr_journaldir_choose(&s->ctx, err) < 0)
 		return -1;
 	hr_plugins_succeed(&s->plugins);
 	/* the groups must exist before the search for a shell, whose command line names them */
@@ -338,7 +339,7 @@ prepare(struct hr_server *s, struct hr_err *err)
 	if (hr_rundir_prepare(&s->ctx.run, s->ctx.id.nginx_uid, hr_session_find(&s->session), err) <
 		0 ||
 	    check_ways(s, err) < 0 || hr_sessions_find(&s->sessions, err) < 0 ||
-	    hr_journaldir_prepare(&s->ctx, err) < 0 ||
+	    hr_journaldir_make(s->ctx.journal, err) < 0 ||
 	    hr_token_show(&s->plugins.token, &s->ctx.run, false, err) != 0)
 		return -1;
 	if (s->ctx.settings.start_nginx)

@@ -5,6 +5,7 @@
 #include "supervisor/run/journaldir.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,46 +60,48 @@ hr_journaldir_make(const char *path, struct hr_err *err)
 	return -1;
 }
 
-/* Makes the directory in the run directory. */
-static int
-make_in_run_dir(const struct hr_rundir *r, char **ret, struct hr_err *err)
+/* Returns true if the state directory has become unusable in a way that commands of the server's
+ * own account have: a link or a file is in its place. A disk that is full or broken is another
+ * thing, and who requires the journal gets no other. */
+static bool
+is_spoilt(const struct hr_context *ctx, const struct hr_err *why)
 {
-	*ret = hr_rundir_file(r, "journal");
-	if (*ret == NULL)
-		return hr_err_nomem(err);
-	return hr_journaldir_make(*ret, err);
-}
-
-static int
-make_in_state_dir(const struct hr_settings *c, char **ret, struct hr_err *err)
-{
-	if (hr_text_setf(ret, err, "%s/journal/%lld", c->state_dir, c->port) < 0)
-		return -1;
-	return hr_journaldir_make(*ret, err);
+	return ctx->id.shell_uid == geteuid() && !ctx->settings.journal_required &&
+	       (why->code == HR_E_INVAL || why->sys == ENOENT || why->sys == ENOTDIR ||
+		   why->sys == ELOOP || why->sys == EEXIST);
 }
 
 int
-hr_journaldir_prepare(struct hr_context *ctx, struct hr_err *err)
+hr_journaldir_choose(struct hr_context *ctx, struct hr_err *err)
 {
-	HR_FREE char *path = NULL;
+	HR_FREE char *own = hr_rundir_file(&ctx->run, "journal");
+	char *path = NULL;
 	struct hr_err why = {0};
 
-	if (ctx->settings.state_dir[0] == '\0') {
-		if (make_in_run_dir(&ctx->run, &path, err) < 0)
+	if (own == NULL)
+		return hr_err_nomem(err);
+	/* a journal that has moved stays until the next start */
+	if (ctx->settings.state_dir[0] != '\0' &&
+	    (ctx->journal == NULL || strcmp(ctx->journal, own) != 0)) {
+		if (hr_text_setf(&path, err, "%s/journal/%lld", ctx->settings.state_dir,
+			ctx->settings.port) < 0)
 			return -1;
-	} else if (make_in_state_dir(&ctx->settings, &path, &why) < 0) {
-		if (ctx->id.shell_uid != geteuid())
-			return hr_err_from(err, why.code, &why);
-		free(path);
-		if (make_in_run_dir(&ctx->run, &path, err) < 0)
-			return -1;
-		hr_log(HR_LOG_WARNING,
-		    "%s; the journal is in the run directory until the next start, and a request "
-		    "that is repeated now may act twice",
-		    why.msg);
+		if (hr_journaldir_make(path, &why) < 0) {
+			free(path);
+			if (!is_spoilt(ctx, &why))
+				return hr_err_from(err, why.code, &why);
+			hr_log(HR_LOG_WARNING,
+			    "%s; the journal is in the run directory until the next start, and a "
+			    "request that is repeated now may act twice",
+			    why.msg);
+			path = NULL;
+		}
+	}
+	if (path == NULL) {
+		path = own;
+		own = NULL;
 	}
 	free(ctx->journal);
 	ctx->journal = path;
-	path = NULL;
 	return 0;
 }
