@@ -278,14 +278,21 @@ open_log(struct hr_local *l, struct hr_err *err)
 static int
 keep_log(struct hr_local *l, struct hr_err *err)
 {
-	HR_FREE char *new = l->log;
+	char *kept;
 
 	if (l->h->state_dir == NULL)
 		return 0;
-	l->log = hr_record_path(l->h->state_dir, l->h->sid, ".log");
-	if (l->log == NULL)
+	kept = hr_record_path(l->h->state_dir, l->h->sid, ".log");
+	if (kept == NULL)
 		return hr_err_nomem(err);
-	return rename(new, l->log) == 0 ? 0 : hr_err_sys(err, errno, "rename %s", new);
+	if (rename(l->log, kept) != 0) {
+		(void)hr_err_sys(err, errno, "rename %s", l->log);
+		free(kept);
+		return -1;
+	}
+	free(l->log);
+	l->log = kept;
+	return 0;
 }
 
 /* Records the server before the child becomes it: if this process is killed now, a record leads to
