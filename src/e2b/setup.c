@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -113,14 +114,17 @@ hr_e2b_setup_write(const char *run_dir, struct json_object *doc, uid_t sandbox, 
 static int
 show(int dir, const char *name, const char *text, struct hr_err *err)
 {
+	static const char part[] = ".part";
 	HR_CLOSE int fd = -1;
 
 	if (text == NULL)
 		return 0;
-	fd = openat(
-	    dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
-	return fd < 0 ? hr_err_sys(err, errno, SHOWN "/%s", name)
-		      : hr_fd_write_full(fd, text, strlen(text), err);
+	(void)unlinkat(dir, part, 0);
+	fd = openat(dir, part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd < 0 || hr_fd_write_full(fd, text, strlen(text), NULL) < 0 ||
+	    renameat(dir, part, dir, name) < 0)
+		return hr_err_sys(err, errno, SHOWN "/%s", name);
+	return 0;
 }
 
 int

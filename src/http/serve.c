@@ -6,7 +6,6 @@
 #include "http/serve.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/queue.h>
 
 #include <event2/buffer.h>
@@ -22,8 +21,7 @@
 #define TIMEOUT_S (7 * 86400) /* seconds; nginx has the shorter timeout */
 #define PIECE 16384
 #define PIECES_MAX (4 * PIECE)
-#define REST_S 10         /* seconds in which nginx must have read an early answer */
-#define SMALL (64u << 10) /* bytes of a request that no limit refuses */
+#define REST_S 10 /* seconds in which nginx must have read an early answer */
 
 /* A body that still arrives. libevent reads no body of a TRACE and leaves the bytes
  * after its head alone until it is answered. */
@@ -53,123 +51,9 @@ struct hr_serve {
 	LIST_HEAD(hr_serve_list, hr_serve_request) requests;
 };
 
-/* ---- the memory of bodies ---- */
-
-/* A connection from which bytes of a request have come. */
-struct peer {
-	LIST_ENTRY(peer) entry;
-	struct bufferevent *be;
-	struct evhttp_connection *connection;
-	size_t held;  /* bytes of the request that is not answered yet */
-	bool ignored; /* true: the bytes are taken as they come, or dropped */
-	bool refused; /* true: the answer is due */
-};
-
-static struct {
-	size_t max, total; /* bytes; max 0: no limit */
-	const char *json;
-	struct event *refusal;
-	LIST_HEAD(, peer) peers; /* the one that sent last is the first */
-} bodies;
-
-static struct peer *
-peer_of(const struct evhttp_connection *connection)
-{
-	struct peer *p;
-
-	LIST_FOREACH(p, &bodies.peers, entry)
-	{
-		if (p->connection == connection)
-			break;
-	}
-	return p;
-}
-
-/* Counts no byte of the connection's last request any more. */
-static void
-release(const struct evhttp_connection *connection)
-{
-	struct peer *p = peer_of(connection);
-
-	if (p == NULL)
-		return;
-	bodies.total -= p->held;
-	p->held = 0;
-}
-
-static void
-peer_gone(struct evhttp_connection *connection, void *arg)
-{
-	struct peer *p = peer_of(connection);
-
-	(void)arg;
-	if (p == NULL)
-		return;
-	bodies.total -= p->held;
-	LIST_REMOVE(p, entry);
-	free(p);
-}
-
-/* Returns the peer, which is new if these are the first bytes, or NULL without memory. The argument
- * of libevent's own callbacks is the connection. */
-static struct peer *
-peer_at(struct bufferevent *be)
-{
-	void *connection = NULL;
-	struct peer *p;
-
-	LIST_FOREACH(p, &bodies.peers, entry)
-	{
-		if (p->be == be)
-			break;
-	}
-	if (p != NULL) {
-		LIST_REMOVE(p, entry);
-	} else {
-		p = calloc(1, sizeof(*p));
-		if (p == NULL)
-			return NULL;
-		bufferevent_getcb(be, NULL, NULL, NULL, &connection);
-		p->be = be;
-		p->connection = connection;
-		evhttp_connection_set_closecb(p->connection, peer_gone, NULL);
-	}
-	LIST_INSERT_HEAD(&bodies.peers, p, entry);
-	return p;
-}
-
-static void
-on_bytes(struct evbuffer *in, const struct evbuffer_cb_info *info, void *arg)
-{
-	struct peer *p = info->n_added > 0 ? peer_at(arg) : NULL;
-
-	(void)in;
-	if (p == NULL || p->ignored)
-		return;
-	p->held += info->n_added;
-	bodies.total += info->n_added;
-	if (p->held > SMALL && bodies.total > bodies.max && !p->refused) {
-		p->refused = true;
-		event_active(bodies.refusal, EV_TIMEOUT, 1);
-	}
-}
-
-static struct bufferevent *
-on_accepted(struct event_base *base, void *arg)
-{
-	struct bufferevent *be = bufferevent_socket_new(base, -1, 0);
-
-	(void)arg;
-	if (be != NULL)
-		(void)evbuffer_add_cb(bufferevent_get_input(be), on_bytes, be);
-	return be;
-}
-
 static void
 request_free(struct hr_serve_request *q)
 {
-	if (q->req != NULL)
-		release(q->connection);
 	LIST_REMOVE(q, entry);
 	if (q->body != NULL) {
 		hr_http_reader_done(&q->body->reader);
@@ -390,44 +274,6 @@ end_early(struct hr_serve_request *q)
 		evhttp_connection_free(connection);
 }
 
-/* Answers the requests that are too much, before the rest of their bodies. libevent knows none of
- * them yet. */
-static void
-on_refusal(evutil_socket_t fd, short what, void *arg)
-{
-	static const struct timeval most = {.tv_sec = REST_S};
-	struct peer *p, *next;
-
-	(void)fd;
-	(void)what;
-	(void)arg;
-	for (p = LIST_FIRST(&bodies.peers); p != NULL; p = next) {
-		next = LIST_NEXT(p, entry);
-		if (!p->refused)
-			continue;
-		p->refused = false;
-		p->ignored = true;
-		bufferevent_setcb(p->be, drop_rest, NULL, on_rest_end, p->connection);
-		bufferevent_set_timeouts(p->be, &most, &most);
-		drop_rest(p->be, NULL);
-		if (evbuffer_add_printf(bufferevent_get_output(p->be),
-			"HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\n"
-			"Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
-			strlen(bodies.json), bodies.json) < 0 ||
-		    bufferevent_enable(p->be, EV_READ | EV_WRITE) != 0)
-			evhttp_connection_free(p->connection);
-	}
-}
-
-int
-hr_serve_limit(struct hr_loop *loop, size_t max, const char *json, struct hr_err *err)
-{
-	bodies.max = max;
-	bodies.json = json;
-	bodies.refusal = event_new(hr_loop_base(loop), -1, 0, on_refusal, NULL);
-	return bodies.refusal != NULL ? 0 : hr_err_nomem(err);
-}
-
 static bool
 is_early(const struct hr_serve_request *q)
 {
@@ -471,7 +317,6 @@ hr_serve_start(struct hr_serve_request *q, const char *type)
 	if (q->body == NULL) {
 		in = evhttp_request_get_input_buffer(q->req);
 		(void)evbuffer_drain(in, evbuffer_get_length(in));
-		release(q->connection);
 		evhttp_clear_headers(evhttp_request_get_input_headers(q->req));
 	}
 }
@@ -550,7 +395,6 @@ on_closed(struct evhttp_connection *connection, void *arg)
 		if (q->req != NULL && q->connection == connection)
 			break;
 	}
-	peer_gone(connection, NULL);
 	if (q == NULL)
 		return;
 	req = q->req;
@@ -566,7 +410,6 @@ on_request(struct evhttp_request *req, void *arg)
 {
 	struct hr_serve *s = arg;
 	struct hr_serve_request *q = calloc(1, sizeof(*q));
-	struct peer *p = peer_of(evhttp_request_get_connection(req));
 
 	if (q == NULL) {
 		evhttp_send_error(req, 503, NULL);
@@ -576,18 +419,10 @@ on_request(struct evhttp_request *req, void *arg)
 	q->connection = evhttp_request_get_connection(req);
 	LIST_INSERT_HEAD(&s->requests, q, entry);
 	evhttp_connection_set_closecb(q->connection, on_closed, s);
-	if (body_open(q) != 0) {
-		hr_serve_answer(q, 503, NULL, NULL, 0);
-	} else if (p != NULL && p->refused) {
-		p->refused = false;
-		hr_serve_answer(q, 429, "application/json", bodies.json, strlen(bodies.json));
-	} else {
-		if (p != NULL && q->body != NULL) {
-			release(q->connection);
-			p->ignored = true;
-		}
+	if (body_open(q) == 0)
 		s->fn(s->arg, q);
-	}
+	else
+		hr_serve_answer(q, 503, NULL, NULL, 0);
 }
 
 struct hr_serve *
@@ -618,8 +453,6 @@ hr_serve_open(struct hr_loop *loop, int listener, size_t body_max, hr_serve_fn *
 	    EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT |
 		EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH | EVHTTP_REQ_TRACE);
 	evhttp_set_gencb(s->http, on_request, s);
-	if (bodies.max > 0)
-		evhttp_set_bevcb(s->http, on_accepted, NULL);
 	if (evhttp_accept_socket(s->http, listener) != 0) {
 		(void)hr_err_set(err, HR_E_SYS, "the socket for HTTP cannot be used");
 		hr_serve_close(s);

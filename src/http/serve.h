@@ -25,10 +25,6 @@ typedef void hr_serve_event_fn(void *arg);
  * these before their bodies. Returns NULL with *err set. */
 struct hr_serve *hr_serve_open(struct hr_loop *loop, int listener, size_t body_max, hr_serve_fn *fn,
     void *arg, struct hr_err *err);
-/* Bounds the memory of whole bodies, of all servers of this process together. While they have more
- * than `max` bytes, a request with more than 64 KiB is refused with status 429 and `json`, which
- * must outlive the process's servers. Returns 0, or -1 with *err set. */
-int hr_serve_limit(struct hr_loop *loop, size_t max, const char *json, struct hr_err *err);
 /* Closes all connections, without callbacks. Unfinished requests must still be ended, before or
  * after. */
 void hr_serve_close(struct hr_serve *s);

@@ -241,19 +241,46 @@ hr_e2b_read_network(struct hr_fleet_call *c, struct json_object *from, struct js
 	return copy_rules(from, closed, ret) == 0 ? 0 : hr_e2b_say(c->a, 503, "out of memory");
 }
 
+/* Returns true for names or numbers with dots between and perhaps a port, in which HR_E2B_PORT
+ * stands for digits. */
+static bool
+is_host(const char *p)
+{
+	static const char plain[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+	const size_t len = strlen(HR_E2B_PORT);
+	bool port = false,
+	     part = false; /* `part`: there is something since the last dot or colon */
+
+	if (strlen(p) > 255)
+		return false;
+	while (*p != '\0') {
+		if (strncmp(p, HR_E2B_PORT, len) == 0) {
+			p += len;
+			part = true;
+		} else if (port ? *p >= '0' && *p <= '9' : strchr(plain, *p) != NULL) {
+			p++;
+			part = true;
+		} else if (part && !port && (*p == '.' || *p == ':')) {
+			port = *p++ == ':';
+			part = false;
+		} else {
+			return false;
+		}
+	}
+	return part;
+}
+
 /* Checks how requests reach programs of the sandbox. */
 static int
 check_ingress(const struct hr_fleet_call *c, struct json_object *network)
 {
-	static const char plain[] =
-	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:${}";
 	struct json_object *mask = hr_json_at(network, "maskRequestHost");
 	struct json_object *ports = hr_json_at(network, "httpsPorts"), *port;
 	const char *text = hr_json_text(mask);
 	size_t i;
 
-	if (mask != NULL &&
-	    (text == NULL || strlen(text) > 255 || text[strspn(text, plain)] != '\0'))
+	if (mask != NULL && (text == NULL || !is_host(text)))
 		return hr_e2b_say(c->a, 400,
 		    "maskRequestHost must be a host name, in which " HR_E2B_PORT
 		    " stands for the port");

@@ -363,9 +363,12 @@ put_ingress(struct hr_fleet_answer *a, int port, struct json_object *network)
 	struct json_object *tls = hr_json_at(network, "httpsPorts");
 	size_t i;
 
-	for (i = 0; i < hr_json_count(tls); i++)
-		if (hr_json_int(hr_json_entry(tls, i)) == port)
+	for (i = 0; i < hr_json_count(tls); i++) {
+		if (hr_json_int(hr_json_entry(tls, i)) == port) {
 			hr_buf_adds(&a->head, "X-Handrail-Scheme: https\r\n");
+			break;
+		}
+	}
 	if (mask == NULL || *mask == '\0')
 		return;
 	hr_buf_adds(&a->head, "X-Handrail-Host: ");

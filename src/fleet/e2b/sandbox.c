@@ -261,7 +261,8 @@ hr_e2b_network(struct hr_fleet_call *c)
 	if (hr_json_at(c->body, "maskRequestHost") != NULL ||
 	    hr_json_at(c->body, "httpsPorts") != NULL) {
 		(void)hr_e2b_say(c->a, 400,
-		    "maskRequestHost and httpsPorts of a sandbox do not change: leave them out");
+		    "maskRequestHost and httpsPorts cannot be changed after the create: leave them "
+		    "out");
 		return;
 	}
 	if (hr_e2b_read_network(c, c->body, &network) != 0)

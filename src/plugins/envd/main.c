@@ -20,7 +20,6 @@
 #include "proto/auth.h"
 
 #define BODY_MAX (32u << 20)
-#define BODIES_MAX (64u << 20) /* all requests together */
 #define SUMS_MAX (2u << 20)
 
 enum { READY_FD = 3, KEEPER_FD = 3, HTTP_FD = 5, SUMS_FD = 6, DIRECT_FD = 7 };
@@ -122,12 +121,6 @@ open_server(struct server *s, char **run_dir, struct hr_err *err)
 		return -1;
 	s->envd.table = envd_table_open(s->envd.loop, dir, on_lost, s, err);
 	if (s->envd.table == NULL)
-		return -1;
-	if (hr_serve_limit(s->envd.loop, BODIES_MAX,
-		"{\"code\":\"resource_exhausted\",\"message\":\"too many long requests are being "
-		"sent: "
-		"send them one after the other\"}",
-		err) < 0)
 		return -1;
 	s->http = hr_serve_open(s->envd.loop, HTTP_FD, BODY_MAX, envd_rpc_request, &s->envd, err);
 	if (s->http == NULL)
