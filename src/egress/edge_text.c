@@ -141,7 +141,7 @@ edge_list_forms(struct hr_strv *forms, const char *secret)
 	hr_quote_json(&text, secret, len);
 	if (text.len > len + 2)
 		hr_strv_addf(forms, "%.*s", (int)text.len - 2, hr_buf_str(&text) + 1);
-	if (strchr(secret, '/') != NULL)
+	if (text.fail == 0 && strchr(secret, '/') != NULL)
 		add_slashes(forms, hr_buf_str(&text) + 1, text.len - 2);
 	for (i = 0; i < sizeof(before) / sizeof(*before) && text.fail == 0; i++) {
 		hr_buf_reset(&text);

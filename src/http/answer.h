@@ -44,14 +44,15 @@ int hr_http_reader_end(struct hr_http_reader *h, struct hr_err *err);
 
 /* The times of a request, by hr_now_ms(). */
 struct hr_http_pace {
-	int64_t moved;    /* the last bytes of a body, in either direction; 0: none yet */
+	int64_t moved;    /* the last progress, or the start; 0: not begun */
 	int64_t answered; /* the first bytes of the answer's body; 0: none yet */
 	uint64_t sent, got;
 };
 
 /* Returns the time at which the request is late, or 0 if it has no limit. `sent` and `got` are the
- * bytes so far: of the request, and of the answer's body. A head, and a body that goes into the
- * answer, must not only grow: a hostile server could send a byte now and then for ever. */
+ * bytes so far: of the request, and of the answer's body. Bytes of the
+ * answer's head are no progress, and a body that goes into the answer must have 16 bytes per
+ * millisecond after the limit, so that a hostile server cannot hold a request by single bytes. */
 int64_t hr_http_late_at(struct hr_http_pace *p, const struct hr_http_request *r,
     const struct hr_http_answer *a, uint64_t sent, uint64_t got, int64_t now);
 

@@ -288,10 +288,12 @@ left_ms(struct turn *t)
 {
 	const int64_t now = hr_now_ms();
 	curl_off_t sent = 0;
+	long head = 0;
 	int64_t end;
 
 	(void)hr_curl.easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
-	end = hr_http_late_at(&t->pace, t->req, t->a, (uint64_t)sent, t->got, now);
+	(void)hr_curl.easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &head);
+	end = hr_http_late_at(&t->pace, t->req, t->a, (uint64_t)(sent + head), t->got, now);
 	end += LATER_MS;
 	return end == LATER_MS || end - now > FOREVER_MS ? FOREVER_MS
 	       : end > now                               ? (int)(end - now)
