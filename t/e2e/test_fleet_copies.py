@@ -313,7 +313,8 @@ def pages(uid):
                 got.append([s["name"] for s in answer["snapshots"]])
                 after = "&after=" + answer["next"] if "next" in answer else None
             equal(got, [called[:400], called[400:800], called[800:]])
-            equal(f.call("GET", SNAPSHOTS + "?limit=0" + whose, key=by)[0], 400)
+            for bad in ("limit=0", "after=s0400"):
+                equal(f.call("GET", "%s?%s%s" % (SNAPSHOTS, bad, whose), key=by)[0], 400)
         answer = f.call("GET", SNAPSHOTS + "?limit=2000", key=key)[1]
         equal((len(answer["snapshots"]), answer["next"]), (1000, "%d.s0999" % first["key"]))
         f.env["RUNTIME"] = "remote"

@@ -219,6 +219,10 @@ hr_fleet_call_snapshots(struct hr_fleet_call *c)
 		(void)hr_fleet_say(c->a, 400, "the query may be keys=all");
 		return;
 	}
+	if (*after != '\0' && after[strspn(after, "0123456789")] != '.') {
+		(void)hr_fleet_say(c->a, 400, "after is the value of next in an earlier answer");
+		return;
+	}
 	limit = hr_fleet_query_limit(c);
 	if (limit == 0)
 		return;
