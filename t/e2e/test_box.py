@@ -757,4 +757,5 @@ CASES = [files, kept, first_start, own_files, hosts, sources, added, processes, 
          masks_without_sysfs, ended_early, delegated, given_up, killed, killed_untied, shared_storage]
 
 
-sys.exit(main(CASES, once=((resolver, True), (linked_var, True), (plain_chroot, True), (masks_without_sysfs, False), (delegated, False))))
+sys.exit(main(CASES, once=((resolver, True), (linked_var, True), (plain_chroot, True), (masks_without_sysfs, False),
+                           (delegated, False))))

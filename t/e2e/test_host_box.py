@@ -16,6 +16,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
@@ -371,11 +372,13 @@ def failed(h):
 
 def wait_until_it_sends(pid):
     """Waits until the process has filled a socket, and sleeps in sendto(2)."""
-    while True:
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
         with open("/proc/%d/syscall" % pid) as f:
             if f.read().split()[0] == str(SENDTO[os.uname().machine == "aarch64"]):
                 return
         equal(process.has_ended(pid), False)
+    raise AssertionError("the process does not wait for its reader")
 
 
 def in_parts(h):
