@@ -127,8 +127,10 @@ parse_stamp(const char *text, int64_t *ret)
 		return false;
 	if (s > 2e10 || s < -2e10)
 		s /= 1000;
+	if (s >= 253402300800.0 || s < -62135596800.0)
+		return false;
 	*ret = (int64_t)(s * 1e6);
-	return s < 253402300800.0 && s >= -62135596800.0;
+	return true;
 }
 
 /* Parses as the original does: "2026-01-02", with a time of the day or without, or a number. */
