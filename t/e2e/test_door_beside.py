@@ -69,6 +69,9 @@ def commands():
         equal((code, "/nowhere: No such file" in output, "not\n" in output), (1, True, False), output)
         # a text that is too long for an argument
         equal(finish(s, start(s, "true " + "x" * 200000 + "\necho a; cat; exit 3\n")), (3, "a\n"))
+        lines = "echo $LINENO ${!__h*}\necho $LINENO #"
+        equal(finish(s, start(s, lines + "x" * 200000)), finish(s, start(s, lines)))
+        equal(finish(s, start(s, "(exit 7) # " + "x" * 200000)), (7, ""))
         # the directory of the named shell
         call(s, "run", command="cd /etc", session="two")
         equal(finish(s, start(s, "pwd", session="two")), (0, "/etc\n"))
