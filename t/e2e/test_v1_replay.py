@@ -168,10 +168,12 @@ def account():
         equal(s.ask("POST", make % s.work_dir + "a/b").json(), {"success": True})
         a = s.execute("cd a/b && touch f && stat -c %U . && id -un").json()
         equal((a["exit_code"], a["stdout"]), (0, "nobody\nnobody\n"), a)
-        for path in (s.top + "/new", s.top + "/closed/new", s.work_dir + "/link/new"):
+        with open(s.top + "/closed/file", "w"):
+            pass
+        for path in (s.top + "/new", s.top + "/closed/new", s.work_dir + "/link/new", s.top + "/closed/file"):
             a = s.ask("POST", "/api/file/create_directory?path=" + path)
             equal((a.status, a.json()["detail"].startswith("Permission denied: ")), (403, True), a)
-        equal(os.listdir(s.top + "/closed"), [])
+        equal(os.listdir(s.top + "/closed"), ["file"])
         a = s.execute("echo no", cwd=s.top + "/closed").json()
         equal((a["exit_code"], a["stdout"], "[Errno 13] Permission denied" in a["stderr"]), (-1, None, True), a)
         a = s.ask("GET", "/api/file/search_subdirs?path=%s/link" % s.work_dir)

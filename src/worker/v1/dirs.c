@@ -53,8 +53,9 @@ is_taken(const struct hr_buf *path)
 			continue;
 		hr_buf_reset(&part);
 		hr_buf_add(&part, path->p, n);
-		taken = stat(hr_buf_str(&part), &st) == 0 ? !S_ISDIR(st.st_mode)
-							  : lstat(part.p, &st) == 0;
+		taken = stat(hr_buf_str(&part), &st) == 0
+			    ? !S_ISDIR(st.st_mode)
+			    : errno != EACCES && lstat(part.p, &st) == 0;
 	}
 	return taken;
 }
@@ -64,7 +65,7 @@ hr_v1_make_directory(struct hr_rex_call *c, const struct hr_buf *path)
 {
 	HR_BUF(why, HR_TARGET_TEXT_MAX);
 	struct hr_account_own own;
-	bool fine;
+	bool fine, taken;
 	size_t made;
 	int sys = 0;
 
@@ -74,9 +75,10 @@ hr_v1_make_directory(struct hr_rex_call *c, const struct hr_buf *path)
 		return;
 	}
 	fine = hr_target_mkdirs(path->p, &made, &why) == 0;
+	taken = is_taken(path); /* as far as that account sees */
 	hr_account_leave(&own);
 	(void)sscanf(hr_buf_str(&why), "[Errno %d]", &sys);
-	if (sys == EEXIST || sys == ENOTDIR || is_taken(path))
+	if (sys == EEXIST || sys == ENOTDIR || taken)
 		hr_answer_detail(c->ret, 400, "Path exists and is not a directory");
 	else if (fine)
 		hr_buf_adds(&c->ret->body, "{\"success\":true}");
