@@ -60,6 +60,7 @@ def commands():
         r = structured(call(s, "run", command="echo early; exit 4", background=True, wait_s=300))
         equal((r["output"], r["running"], r["exit_code"], finish(s, r["handle"])), ("early", False, 4, (4, "early\n")))
         for command, want in (("if", (2, "")), ("echo 'a\u20ac'; kill -9 $$", (137, "a\u20ac\n")),
+                              ("kill -HUP $$", (129, "")),
                               ("for i in 1 2\r\ndo\r\n  echo $i\r\ndone\r\n", (0, "1\n2\n")),
                               ("cat <<E\n1\nE", (0, "1\n"))):
             code, output = finish(s, start(s, command))

@@ -12,6 +12,7 @@
 #include "request.h"
 #include "scratch.h"
 #include "worker/beside.h"
+#include "worker/v1/bound.h"
 #include "worker/v1/command.h"
 
 #define ID_A "0123456789abcdef0123456789ab0000"
@@ -269,7 +270,7 @@ START_TEST(a_lost_minder)
 	ck_assert_int_eq(hr_v1_look(&call, DASHED_A, &s), 1);
 	ck_assert(s.over);
 	ck_assert_int_eq(s.started_us, 1000);
-	ck_assert_int_eq(s.code, -1);
+	ck_assert_int_eq(s.code, HR_BOUND_NO_CODE);
 	ck_assert_int_gt(s.ended_us, 1700000000000000);
 	ck_assert_int_eq(hr_v1_look(&call, DASHED_A, &again), 1);
 	ck_assert_int_eq(again.ended_us, s.ended_us);

@@ -462,14 +462,16 @@ hr_v1_clear(struct hr_rex_call *c)
 void
 hr_v1_stop(struct hr_rex_call *c, struct hr_span id)
 {
-	struct hr_v1_state state;
+	struct hr_v1_state state = {0};
 	struct hr_v1_command m;
 	int found = hr_v1_parse_id(&m, id) ? hr_v1_look(c, m.id, &state) : 0;
 
-	/* a command that has ended counts as success, too; what it has left is stopped */
+	/* A command that has ended counts as success, too; what it has left is stopped. The
+	 * minders of earlier versions do not lock the directory. */
 	if (found == 0)
 		hr_answer_detail(c->ret, 404, "Not Found");
-	else if (found < 0 || (hr_v1_is_minded(c, m.id) && hr_v1_stop_file(c, m.id) < 0))
+	else if (found < 0 ||
+		 ((!state.over || hr_v1_is_minded(c, m.id)) && hr_v1_stop_file(c, m.id) < 0))
 		hr_answer_later(c->ret, "the command's files cannot be used now");
 	else
 		hr_buf_adds(&c->ret->body, "{\"success\":true}");

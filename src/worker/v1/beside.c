@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "worker/once.h"
 #include "worker/request/key.h"
+#include "worker/v1/bound.h"
 #include "worker/v1/command.h"
 
 /* Returns a call for functions that use its worker alone. */
@@ -57,7 +58,10 @@ look(void *server, const char *id, struct hr_mcp_process *ret)
 		return found;
 	hr_v1_streams_open(&c, m.id, &s);
 	*ret = (struct hr_mcp_process){.over = state.over,
-	    .exit_code = state.code < -1 ? 128 - state.code : state.code, /* a signal */
+	    .left = !state.over || hr_v1_is_minded(&c, m.id),
+	    .exit_code = state.code == HR_BOUND_NO_CODE ? -1
+			 : state.code < 0               ? 128 - state.code /* a signal */
+							: state.code,
 	    .bytes = s.out_size + (state.over ? s.err_size : 0)};
 	return 1;
 }

@@ -32,7 +32,6 @@
 #include "session/exec_work.h"
 
 #define GRACE_MS 1000 /* time from SIGTERM to SIGKILL */
-#define TIMED_OUT (-1)
 
 struct minder {
 	pid_t command;  /* leader of a session; 0: it has ended */
@@ -125,7 +124,7 @@ record_end(struct minder *m, int status)
 {
 	siginfo_t ignored;
 	char text[64];
-	int code = m->timed_out          ? TIMED_OUT
+	int code = m->timed_out          ? HR_BOUND_NO_CODE
 		   : WIFSIGNALED(status) ? -WTERMSIG(status)
 					 : WEXITSTATUS(status);
 	int n = snprintf(text, sizeof(text), "%d %lld\n", code, (long long)hr_wall_ns() / 1000);
@@ -310,6 +309,8 @@ main(int argc, char **argv)
 		    "usage: handrail-bound PID SECONDS, started by handrail-session\n", stderr);
 		return EXIT_FAILURE;
 	}
+	/* the keeper has locked it, unless it is of an earlier version */
+	(void)flock(HR_BOUND_DIR, LOCK_EX | LOCK_NB);
 	m.until = hr_now_ms() + limit_s * 1000;
 	if (watch(&m)) {
 		check_directory(&m);

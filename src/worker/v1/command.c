@@ -1,7 +1,7 @@
 /* Keeps commands of the V1 API in files. RUN/v1/ID has `request`, `out`, `err` and `status`: the
  * start in microseconds since 1970 and then, once the command has ended, its exit code and the end.
  * handrail-bound, which minds the command, locks `status` until then: without the lock and without
- * an end it was killed. The directory is locked while any process of the command runs. A directory
+ * an end it was killed. The directory is locked while its minder runs. A directory
  * whose name ends with ~ is that of a command that was not started (see struct hr_exec_request).
  * Only the server reaches these directories. */
 #include "config.h"
@@ -27,7 +27,6 @@
 #include "worker/v1/bound.h"
 
 #define REQUEST_MAX (HR_JSON_BODY_MAX + 1024u)
-#define LOST (-1) /* exit code of a command whose minder was killed */
 
 /* ---- ids ---- */
 
@@ -92,7 +91,7 @@ record_loss(const char *path, struct hr_v1_state *io)
 	HR_CLOSE int fd = open(path, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
 	HR_BUF(text, 64);
 
-	hr_buf_addf(&text, "%d %" PRId64 "\n", LOST, hr_wall_ns() / 1000);
+	hr_buf_addf(&text, "%d %" PRId64 "\n", HR_BOUND_NO_CODE, hr_wall_ns() / 1000);
 	if (fd >= 0 && hr_fd_write_full(fd, hr_buf_str(&text), text.len, NULL) == 0)
 		(void)read_status(fd, io);
 }
@@ -330,7 +329,7 @@ hr_v1_put_output(struct hr_buf *b, const struct hr_v1_command *m, uint64_t order
 	hr_v1_put_time(b, ms);
 	hr_buf_addf(b, ",\"command_id\":\"%s\",\"order\":%" PRIu64, m->id, order);
 	if (code != NULL)
-		hr_buf_addf(b, ",\"exit_code\":%" PRId64, *code);
+		hr_buf_addf(b, ",\"exit_code\":%" PRId64, *code == HR_BOUND_NO_CODE ? -1 : *code);
 	else
 		hr_buf_adds(b, ",\"exit_code\":null");
 	put_text(b, "stdout", out);
