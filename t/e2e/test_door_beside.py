@@ -123,7 +123,22 @@ def interrupted():
         equal(finish(s, h), (137, ""))
         with open(s.work_dir + "/pid") as f:
             equal(process.wait_gone(int(f.read()), PATIENCE), True)
-        # what an ended command has left
+        # a deaf member of the group, whose leader obeys; a daemon of another group lives on
+        began, wait = marker(s, "member")
+        h = start(s, "setsid sleep 600 & echo 1 $!; (trap '' TERM; echo 2 $BASHPID; %s; "
+                     "while :; do sleep 600; done) & wait" % began)
+        wait()
+        call(s, "interrupt", handle=h)
+        code, output = finish(s, h)
+        daemon, member = (int(line[2:]) for line in sorted(output.splitlines()))
+        equal((code, process.wait_gone(member, PATIENCE), process.has_ended(daemon)), (143, True, False))
+        # what an ended command has left, and the children of that, which get SIGTERM, too
+        h = start(s, "cd %s; (trap 'exit 0' TERM; (trap 'echo >child; exit' TERM; echo >ready; "
+                     "while :; do sleep 0.1; done) & wait) >/dev/null & until [ -e ready ]; do sleep 0.1; done"
+                  % s.work_dir)
+        equal(finish(s, h), (0, ""))
+        call(s, "interrupt", handle=h)
+        s.until("the child got SIGTERM", lambda: os.path.exists(s.work_dir + "/child"))
         for trap in ("true", "trap '' TERM"):
             h = start(s, "(%s; exec sleep 600) & echo $!" % trap)
             code, pid = finish(s, h)

@@ -35,6 +35,7 @@
 
 struct minder {
 	pid_t command;  /* leader of a session; 0: it has ended */
+	pid_t group;    /* that of a stopped command that has ended, until SIGKILL; or 0 */
 	int64_t until;  /* as hr_now_ms() counts: the time limit, then that of SIGKILL */
 	bool pressed;   /* SIGTERM was sent */
 	bool timed_out; /* ... at the time limit */
@@ -85,16 +86,21 @@ bound_output(struct minder *m)
 
 /* ---- the processes ---- */
 
+/* Signals all children, or the group if a child is in it: a group without one may be another's. */
 static void
-signal_children(int signo)
+signal_children(pid_t group, int signo)
 {
 	HR_CLOSEDIR DIR *d = opendir("/proc");
 	char text[HR_PID_STAT];
 	pid_t pid, self = getpid();
+	const char *stat;
 
-	while ((pid = hr_pid_next(d)) > 0)
-		if (hr_pid_field(hr_pid_stat(pid, text), HR_PID_PARENT) == (unsigned long long)self)
-			(void)kill(pid, signo);
+	while ((pid = hr_pid_next(d)) > 0) {
+		stat = hr_pid_stat(pid, text);
+		if (hr_pid_field(stat, HR_PID_PARENT) == (unsigned long long)self &&
+		    (group == 0 || hr_pid_field(stat, HR_PID_GROUP) == (unsigned long long)group))
+			(void)kill(group == 0 ? pid : -group, signo);
+	}
 }
 
 /* Sends a signal to the command's group, to the command before it has one, or to the processes that
@@ -103,7 +109,7 @@ static void
 signal_command(const struct minder *m, int signo)
 {
 	if (m->command == 0)
-		signal_children(signo);
+		signal_children(0, signo);
 	else if (kill(-m->command, signo) < 0)
 		(void)kill(m->command, signo);
 }
@@ -115,7 +121,7 @@ kill_all(const struct minder *m)
 {
 	signal_command(m, SIGKILL);
 	if (m->command > 0)
-		signal_children(SIGKILL);
+		signal_children(0, SIGKILL);
 }
 
 /* Writes the result, which makes it visible, and releases the lock. A signal N is -N. */
@@ -129,9 +135,12 @@ record_end(struct minder *m, int status)
 					 : WEXITSTATUS(status);
 	int n = snprintf(text, sizeof(text), "%d %lld\n", code, (long long)hr_wall_ns() / 1000);
 
+	if (m->pressed)
+		m->group = m->command;
+	else
+		m->until = INT64_MAX;
 	m->command = 0;
 	m->pressed = false; /* the next stop is for what is left */
-	m->until = INT64_MAX;
 	if (waitid(P_ALL, 0, &ignored, WEXITED | WNOHANG | WNOWAIT) < 0)
 		(void)flock(HR_BOUND_DIR, LOCK_UN);
 	/* a result that cannot be written is that of a command without a minder */
@@ -156,8 +165,12 @@ reap(struct minder *m)
 		bound_output(m);
 		record_end(m, status);
 	}
-	if (any && m->kills)
+	if (any && m->kills) {
 		kill_all(m);
+	} else if (any && m->pressed && m->command == 0) {
+		signal_command(m, SIGTERM); /* to the children of those that have ended */
+		signal_command(m, SIGCONT);
+	}
 	return pid == 0 || errno == EINTR;
 }
 
@@ -170,6 +183,7 @@ press(struct minder *m, bool timed_out)
 		return;
 	m->pressed = true;
 	m->timed_out = timed_out;
+	m->group = 0; /* what is left includes it */
 	m->until = hr_now_ms() + GRACE_MS;
 	signal_command(m, SIGTERM);
 	signal_command(m, SIGCONT);
@@ -180,7 +194,11 @@ check_time(struct minder *m)
 {
 	if (hr_now_ms() < m->until)
 		return;
-	if (m->pressed) {
+	if (m->group > 0) {
+		signal_children(m->group, SIGKILL);
+		m->group = 0;
+		m->until = INT64_MAX;
+	} else if (m->pressed) {
 		signal_command(m, SIGKILL);
 		m->kills = m->kills || m->command == 0;
 		m->until = INT64_MAX;
