@@ -88,7 +88,8 @@ def refused():
             equal((r["isError"], os.path.exists(s.work_dir + "/count")), (True, False), (wrong, r))
         handle = start(s, "true")
         equal(finish(s, handle), (0, ""))
-        equal("has ended" in text(call(s, "interrupt", handle=handle)), True)
+        r = call(s, "interrupt", handle=handle)
+        equal((r["isError"], "has left no process" in text(r)), (True, True), r)
         unknown = "b-%s-0" % "-".join("0" * n for n in (8, 4, 4, 4, 12))
         for bad, why in ((unknown, "no longer available"), ("b-" + "../" * 12 + "-0", "no longer available"),
                          (handle + "x", "no handle"), (handle[:-1], "no handle"), ("b-", "no handle"),

@@ -372,6 +372,12 @@ def left_behind():
         equal(process.has_ended(first), False)
         equal(s.ask("DELETE", "/api/bash/bash_events").json(), {"cleared_count": 2})
         equal(process.wait_gone(first, PATIENCE), True)
+        stopped = leave("stopped")
+        id = s.search(None, kind__eq="BashCommand")[0]["id"]
+        for _ in range(2):
+            a = s.ask("POST", "/api/bash/bash_commands/%s/stop" % id)
+            equal((a.status, a.json()), (200, {"success": True}), a)
+            equal(process.wait_gone(stopped, PATIENCE), True)
         second = leave("second")
         s.stop()
         equal(process.has_ended(second), True)

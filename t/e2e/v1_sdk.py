@@ -42,7 +42,7 @@ def work(s, w, local):
     equal((r.exit_code, r.stdout, r.stderr, r.timeout_occurred), (3, "out\n", "err\n", False))
     r = w.execute_command("pwd; cat <<'E'\na 'b' \"c\" $d\nE", cwd="/tmp")
     equal((r.exit_code, r.stdout), (0, "/tmp\na 'b' \"c\" $d\n"))
-    equal(w.execute_command("cd /nowhere", cwd="/nowhere").exit_code, 1)
+    equal(w.execute_command("cd /nowhere", cwd="/nowhere").exit_code, -1)
     r = w.execute_command("head -c 3000000 /dev/zero | tr '\\0' x; printf 'ä%.0s' $(seq 700000) >&2", timeout=60)
     equal((r.exit_code, len(r.stdout), r.stderr == "ä" * 700000), (0, 3000000, True))
     r = w.execute_command("echo first; sleep 600", timeout=1.9)  # one second for the server
@@ -51,7 +51,7 @@ def work(s, w, local):
     w.stop_command(id)
     while not (w.get_command_output(id) or {}).get("exit_code"):
         pass
-    equal(w.get_command_output(id)["exit_code"], 143)
+    equal(w.get_command_output(id)["exit_code"], -15)
     w.stop_command(id)
     w.stop_command("00000000-0000-4000-8000-000000000000")
     # files
