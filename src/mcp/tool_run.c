@@ -379,7 +379,7 @@ press(struct hr_mcp_call *c, const struct hr_mcp_wait *w, struct hr_press_reques
 	hr_answer_done(&answer);
 }
 
-/* Stops a process beside the shells. It is harmless to repeat this. */
+/* Stops a process beside the shells; repeated after its end, what the first stop has spared. */
 static void
 stop_process(struct hr_mcp_call *c, const struct hr_mcp_wait *w)
 {

@@ -75,7 +75,7 @@ const char *hr_request_bearer(const struct hr_request *r);
 /* Sets the decoded path and the query from the target. Returns 0, or -1 if memory runs out. */
 int hr_request_split(struct hr_request *r);
 
-/* Answers 307 with the address of `path`, a path of ASCII letters, and the request's query. */
+/* Answers 307 with the address of `path`, which needs no encoding, and the request's query. */
 void hr_request_redirect(const struct hr_request *r, const char *path, struct hr_answer *ret);
 /* Returns true if the Origin header names this server, is allowed or is missing. A browser sends
  * the origin of its page, and a page from elsewhere must not use this server under any name ("DNS
