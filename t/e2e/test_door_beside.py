@@ -125,9 +125,11 @@ def interrupted():
         with open(s.work_dir + "/pid") as f:
             equal(process.wait_gone(int(f.read()), PATIENCE), True)
         # a deaf member of the group, whose leader obeys; a daemon of another group lives on
+        away, wait_away = marker(s, "away")
         began, wait = marker(s, "member")
-        h = start(s, "setsid sleep 600 & echo 1 $!; (trap '' TERM; echo 2 $BASHPID; %s; "
-                     "while :; do sleep 600; done) & wait" % began)
+        h = start(s, "setsid sh -c '%s; exec sleep 600' & echo 1 $!; (trap '' TERM; echo 2 $BASHPID; %s; "
+                     "while :; do sleep 600; done) & wait" % (away, began))
+        wait_away()
         wait()
         call(s, "interrupt", handle=h)
         code, output = finish(s, h)

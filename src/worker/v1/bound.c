@@ -35,7 +35,7 @@
 
 struct minder {
 	pid_t command;  /* leader of a session; 0: it has ended */
-	pid_t group;    /* that of a stopped command that has ended, until SIGKILL; or 0 */
+	pid_t group;    /* gets SIGKILL, after a stop that its leader obeyed; or 0 */
 	int64_t until;  /* as hr_now_ms() counts: the time limit, then that of SIGKILL */
 	bool pressed;   /* SIGTERM was sent */
 	bool timed_out; /* ... at the time limit */
@@ -168,7 +168,7 @@ reap(struct minder *m)
 	if (any && m->kills) {
 		kill_all(m);
 	} else if (any && m->pressed && m->command == 0) {
-		signal_command(m, SIGTERM); /* to the children of those that have ended */
+		signal_command(m, SIGTERM); /* orphans became children */
 		signal_command(m, SIGCONT);
 	}
 	return pid == 0 || errno == EINTR;
@@ -183,7 +183,7 @@ press(struct minder *m, bool timed_out)
 		return;
 	m->pressed = true;
 	m->timed_out = timed_out;
-	m->group = 0; /* what is left includes it */
+	m->group = 0; /* part of all that is left */
 	m->until = hr_now_ms() + GRACE_MS;
 	signal_command(m, SIGTERM);
 	signal_command(m, SIGCONT);
