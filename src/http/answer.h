@@ -44,7 +44,7 @@ int hr_http_reader_end(struct hr_http_reader *h, struct hr_err *err);
 
 /* The times of a request, by hr_now_ms(). */
 struct hr_http_pace {
-	int64_t moved;    /* the last progress, or the start; 0: not begun */
+	int64_t moved;    /* the last progress, or the start; 0: not started */
 	int64_t answered; /* the first bytes of the answer's body; 0: none yet */
 	uint64_t sent, got;
 };

@@ -165,7 +165,8 @@ def refusals(f):
                  {"volumeMounts": [{"name": "a", "path": "/b"}]}, {"network": {"denyOut": ["a.test"]}},
                  {"network": {"allowOut": ["a.test"]}}, {"network": {"maskRequestHost": 1}},
                  {"network": {"maskRequestHost": "a\r\nb: c"}}, {"network": {"httpsPorts": ["1"]}},
-                 *({"network": {"maskRequestHost": bad}} for bad in ("", ":80", "a..b", "a.", "${HOST}.a", "a:b", "a:1:2")),
+                 *({"network": {"maskRequestHost": bad}}
+                   for bad in ("", ":80", "a..b", "a.", "${HOST}.a", "a:b", "a:1:2")),
                  {"network": {"httpsPorts": [0]}}, {"network": {"httpsPorts": [49983]}}, {"network": {"httpsPorts": 1}},
                  {"network": {"egressProxy": {"address": "a"}}},
                  {"network": {"dnsServers": ["1.1.1.1"]}}, {"network": []}, {"autoResume": {"enabled": 1}}):
