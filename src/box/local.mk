@@ -25,6 +25,7 @@ noinst_PROGRAMS += %D%/mkfilter
 %C%_mkfilter_LDADD = $(SECCOMP_LIBS)
 %D%/filter.h: %D%/mkfilter$(EXEEXT)
 	$(AM_V_GEN)%D%/mkfilter$(EXEEXT) >$@~ && mv $@~ $@
+$(libbox_la_OBJECTS): %D%/filter.h
 BUILT_SOURCES += %D%/filter.h
 CLEANFILES += %D%/filter.h
 pkglibexec_PROGRAMS += handrail-box handrail-forward

@@ -6,7 +6,9 @@
 #include <linux/btrfs.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
+#include <netinet/in.h>
 #include <seccomp.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,12 +45,18 @@ static const char *const refused[] = {
     "kcmp", "mbind", "migrate_pages", "move_pages", "pidfd_getfd", "set_mempolicy",
     "set_mempolicy_home_node", "setns"};
 
-/* The families of sockets that fail with EPERM: AF_VSOCK reaches the host of a virtual machine past
- * every namespace, and the others are large parts of the kernel that no program of a box needs. */
-static const unsigned families[] = {
-    AF_ALG, AF_BLUETOOTH, AF_CAN, AF_KCM, AF_PACKET, AF_RDS, AF_TIPC, AF_VSOCK, AF_XDP};
+/* The families of sockets that a box may make; all others fail with EPERM. AF_VSOCK reaches the
+ * host of a virtual machine past every namespace, and the kernel loads the module of any family for
+ * any program that asks: large parts that no program of a box needs. */
+static const unsigned families[] = {AF_UNSPEC, AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+#define FAMILIES 64 /* the kernel knows fewer, and refuses larger numbers itself */
 /* The protocols of AF_NETLINK that fail with EPERM: a namespace of users would open them. */
 static const unsigned netlinks[] = {NETLINK_NETFILTER, NETLINK_XFRM};
+
+/* The options of sockets by which root of a namespace of users replaces the tables of a firewall,
+ * which has been a way into the kernel: those of iptables, ip6tables, arptables and ebtables. */
+static const unsigned tables[][2] = {{IPPROTO_IP, 64}, {IPPROTO_IP, 65}, {IPPROTO_IPV6, 64},
+    {IPPROTO_IPV6, 65}, {IPPROTO_IP, 96}, {IPPROTO_IP, 97}, {IPPROTO_IP, 128}, {IPPROTO_IP, 129}};
 
 /* Returns 0 or a negative error number, as libseccomp does. */
 static int
@@ -62,6 +70,17 @@ low_bits(unsigned arg, unsigned value)
 {
 	return (struct scmp_arg_cmp){
 	    .arg = arg, .op = SCMP_CMP_MASKED_EQ, .datum_a = UINT32_MAX, .datum_b = value};
+}
+
+static bool
+is_permitted(unsigned family)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(families) / sizeof(*families); i++)
+		if (families[i] == family)
+			return true;
+	return false;
 }
 
 static int
@@ -89,8 +108,8 @@ refuse_calls(scmp_filter_ctx filter)
 
 		r = refuse(filter, SCMP_SYS(ioctl), 1, &a);
 	}
-	for (i = 0; r == 0 && i < sizeof(families) / sizeof(*families); i++) {
-		struct scmp_arg_cmp a = low_bits(0, families[i]);
+	for (f = 0; r == 0 && f < FAMILIES; f++) {
+		struct scmp_arg_cmp a = low_bits(0, f);
 
 		if (is_permitted(f))
 			continue;

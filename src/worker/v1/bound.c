@@ -124,7 +124,8 @@ kill_all(const struct minder *m)
 		signal_children(0, SIGKILL);
 }
 
-/* Writes the result, which makes it visible, and releases the lock. A signal N is -N. */
+/* Writes the result, which makes it visible, and releases the lock; before, the directory's, if no
+ * process is left. A signal N is -N. */
 static void
 record_end(struct minder *m, int status)
 {
