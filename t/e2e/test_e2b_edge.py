@@ -601,7 +601,8 @@ def slow_bodies(uid):
     with f:
         o = f.create()
         head = ("POST /process.Process/SendInput HTTP/1.1\r\nHost: a\r\nE2b-Sandbox-Id: %s\r\n"
-                "E2b-Sandbox-Port: 49983\r\nX-Access-Token: %s\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{" %
+                "E2b-Sandbox-Port: 49983\r\nX-Access-Token: %s\r\n"
+                "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{" %
                 (o["sandboxID"], o["envdAccessToken"])).encode()
         for rest, answers in ((b"}", (b"HTTP/1.1 501",)), (b"", (b"", b"HTTP/1.1 408"))):
             with socket.create_connection(("127.0.0.1", f.port), PATIENCE) as sock:
