@@ -72,7 +72,7 @@ exec_again(const struct hr_exec_request *r, struct hr_buf *b)
 	must(memchr(r->working_dir.p, '\0', r->working_dir.len) == NULL);
 	must(memchr(r->kept.p, '\0', r->kept.len) == NULL);
 	must(memchr(r->minder.p, '\0', r->minder.len) == NULL);
-	must(r->limit_s >= 1 && r->limit_s <= HR_EXEC_LIMIT_MAX);
+	must(r->limit_s >= 0 && r->limit_s <= HR_EXEC_LIMIT_MAX);
 	hr_frame_put_exec(b, r);
 	p = payload_of(b, &len);
 	must(hr_frame_get_exec(p, len, &again, NULL) == 0);
