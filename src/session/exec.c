@@ -358,8 +358,8 @@ open_long(struct exec_work *w, struct hr_span command)
 	w->input = memfd_create("command", MFD_CLOEXEC);
 	if (w->input < 0 || hr_fd_write_full(w->input, command.p, command.len, NULL) < 0)
 		return -1;
-	w->argv[2] = "__handrail_command=$(</dev/fd/0) || exit 126; "
-		     "eval \"unset __handrail_command; $__handrail_command\"$'\\n' </dev/null";
+	w->argv[2] = "__handrail_command=$(</dev/fd/0) || exit 126; exec </dev/null; "
+		     "eval \"unset __handrail_command; $__handrail_command\"$'\\n'";
 	return 0;
 }
 

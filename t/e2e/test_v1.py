@@ -188,6 +188,7 @@ def beside_the_shell():
         equal(done("kill -9 $$")[0], -9)
         equal(done("kill -HUP $$")[0], -1)
         equal(done("echo $LINENO ${!__h*}\necho $LINENO; exit 3 #" + "x" * 200000), (3, "1\n2\n", None))
+        equal(done("trap 'wc -c' EXIT #" + "x" * 200000), (0, "0\n", None))
         equal(done("printf '\\377a'; printf '\\303' >&2"), (0, "\ufffda", "\ufffd"))
         code, out, err = done("seq 200000; seq 200000 >&2")
         equal((code, out == err, out), (0, True, "".join("%d\n" % i for i in range(1, 200001))))
