@@ -516,6 +516,24 @@ def dangling_state_dir():
             equal(s.stop(), -signal.SIGTERM)
 
 
+def closed_state_dir():
+    """Where a command closes the state directory, the journal goes to the run directory, unless it is required."""
+    user = "nobody" if os.geteuid() == 0 else None
+    with tempfile.TemporaryDirectory(prefix="e2e-supervisor-") as top:
+        os.chmod(top, 0o755)
+        state = os.path.join(top, "state")
+        os.mkdir(state, 0)
+        shutil.chown(state, user or os.geteuid())
+        with Server(user=user, args=["--state-dir", state], shown=[top]) as s:
+            equal("; the journal is in the run directory until the next start" in s.log(), True, s.log())
+            equal(s.run("echo back", headers={"Idempotency-Key": "one"}), "back")
+            equal(s.stop(), -signal.SIGTERM)
+        with Server(user=user, args=["--state-dir", state], settings={"journal_required": True}, ready=False,
+                    shown=[top]) as s:
+            equal((s.wait() > 0, "Permission denied" in s.log()), (True, True), s.log())
+        os.chmod(state, 0o700)
+
+
 def nobody_takes_requests():
     """A request that waits for workers which end as soon as they start does not keep the server."""
     script = '[ ! -e "$HOME/bad" ] || exit 1; exec "%s/handrail-worker" "$@"\n' % BUILDDIR
@@ -534,7 +552,8 @@ def nobody_takes_requests():
             waiting.join()
 
 
-TESTS = [damaged, dangling_state_dir, nobody_takes_requests, serves, port_opens_last, refusals, reason_at_the_end,
+TESTS = [damaged, dangling_state_dir, closed_state_dir, nobody_takes_requests, serves, port_opens_last, refusals,
+         reason_at_the_end,
          way_barred, files_barred, way_by_group, no_working_dir, one_server_a_directory, help_and_version,
          request_under_way_is_answered, second_signal_cuts, stop_timeout_cuts, stop_while_starting, strays_are_ended,
          quit_is_at_once, idle_worker, busy_worker, nginx_worker, nginx_master, nginx_master_and_stop, keeper,

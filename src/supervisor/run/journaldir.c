@@ -61,14 +61,19 @@ hr_journaldir_make(const char *path, struct hr_err *err)
 }
 
 /* Returns true if the state directory has become unusable in a way that commands of the server's
- * own account have: a link or a file is in its place. A disk that is full or broken is another
- * thing, and who requires the journal gets no other. */
+ * own account have: a link or a file is in its place, or they closed their own directory. A disk
+ * that is full or broken is another thing, and who requires the journal gets no other. */
 static bool
 is_spoilt(const struct hr_context *ctx, const struct hr_err *why)
 {
-	return ctx->id.shell_uid == geteuid() && !ctx->settings.journal_required &&
-	       (why->code == HR_E_INVAL || why->sys == ENOENT || why->sys == ENOTDIR ||
-		   why->sys == ELOOP || why->sys == EEXIST);
+	struct stat st;
+
+	if (ctx->id.shell_uid != geteuid() || ctx->settings.journal_required)
+		return false;
+	if (why->sys == EACCES)
+		return lstat(ctx->settings.state_dir, &st) == 0 && st.st_uid == geteuid();
+	return why->code == HR_E_INVAL || why->sys == ENOENT || why->sys == ENOTDIR ||
+	       why->sys == ELOOP || why->sys == EEXIST;
 }
 
 int
