@@ -15,6 +15,7 @@
 #include "base/clean.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/text/text.h"
 #include "proto/json.h"
 
 #define FILE_MAX (4u << 20)
@@ -114,11 +115,13 @@ hr_e2b_setup_write(const char *run_dir, struct json_object *doc, uid_t sandbox, 
 static int
 show(int dir, const char *name, const char *text, struct hr_err *err)
 {
-	static const char part[] = ".part";
+	HR_FREE char *part = NULL;
 	HR_CLOSE int fd = -1;
 
 	if (text == NULL)
 		return 0;
+	if (hr_text_setf(&part, err, "%s.%ld~", name, (long)getpid()) < 0)
+		return -1;
 	(void)unlinkat(dir, part, 0);
 	fd = openat(dir, part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0 || hr_fd_write_full(fd, text, strlen(text), NULL) < 0 ||
