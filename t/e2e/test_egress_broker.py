@@ -22,7 +22,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import egressworld, process  # noqa: E402
-from lib.egressworld import METADATA, OTHER, PRIVATE, PUBLIC, PYTHON, Server, World  # noqa: E402
+from lib.egressworld import METADATA, OTHER, PRIVATE, PUBLIC, PYTHON, SIX, Server, World  # noqa: E402
 from lib.egressworld import echo, tls, tunnels, web  # noqa: E402
 from lib.host import PATIENCE  # noqa: E402
 from lib.tap import Skip, Tap, equal  # noqa: E402
@@ -64,6 +64,16 @@ def names(w):
     equal(server.count, 1)
     code, _ = w.curl("http://allowed.test:81/")
     equal(code, 7, "a port without a listener")
+
+
+def version_six(w):
+    """A name that has an address of IPv6 alone leads to its server, though the box has none."""
+    if not os.path.exists("/proc/net/if_inet6"):
+        raise Skip("needs a kernel with IPv6")
+    w.serve(SIX, 80, web(b"six"))
+    w.names.add(six_test=SIX)
+    reload(w, allowOut=["six.test"])
+    equal(w.curl("http://six.test/"), (0, "six"))
 
 
 def addresses(w):
@@ -975,9 +985,9 @@ def storm(w):
         equal(w.curl(*trust, "--retry", "3", "--retry-all-errors", "https://api.test/ok/x")[0], 0)
 
 
-CASES = (names, addresses, own_addresses, greetings, proxies, questions, many_names, killed, upgraded, control, cut,
-         patience, ends, bounded, shared, no_cores, hidden, proxied, proxied_inspected, inspected, inspected_changes,
-         inspected_names, prepared, storm)
+CASES = (names, version_six, addresses, own_addresses, greetings, proxies, questions, many_names, killed, upgraded,
+         control, cut, patience, ends, bounded, shared, no_cores, hidden, proxied, proxied_inspected, inspected,
+         inspected_changes, inspected_names, prepared, storm)
 
 
 def main():

@@ -21,6 +21,7 @@ from .tap import Skip, equal, skip_all
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 PUBLIC, OTHER, PRIVATE, METADATA = "93.184.216.34", "93.184.216.35", "10.1.2.3", "169.254.169.254"
+SIX = "2606:4700::9999"
 PYTHON = "/usr/bin/python3"
 
 
@@ -39,6 +40,8 @@ def enter():
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     for address in (PUBLIC, OTHER, PRIVATE, METADATA):
         subprocess.run(["ip", "address", "add", address + "/32", "dev", "lo"], check=True)
+    if os.path.exists("/proc/net/if_inet6"):
+        subprocess.run(["ip", "address", "add", SIX + "/128", "dev", "lo", "nodad"], check=True)
 
 
 class Names:
@@ -96,8 +99,9 @@ class Server:
     """A server of TCP, or of TLS, which calls handler(socket) for each connection in a thread of its own."""
 
     def __init__(self, address, port, handler, context=None):
-        self.listener = socket.create_server((address, port), backlog=128)
-        self.address, self.port = self.listener.getsockname()
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        self.listener = socket.create_server((address, port), family=family, backlog=128)
+        self.address, self.port = self.listener.getsockname()[:2]
         self.handler, self.context, self.count = handler, context, 0
         self.thread = threading.Thread(target=self.serve, daemon=True)
         self.thread.start()
