@@ -125,8 +125,11 @@ show(int dir, const char *name, const char *text, struct hr_err *err)
 	(void)unlinkat(dir, part, 0);
 	fd = openat(dir, part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0 || hr_fd_write_full(fd, text, strlen(text), NULL) < 0 ||
-	    renameat(dir, part, dir, name) < 0)
-		return hr_err_sys(err, errno, SHOWN "/%s", name);
+	    renameat(dir, part, dir, name) < 0) {
+		(void)hr_err_sys(err, errno, SHOWN "/%s", name);
+		(void)unlinkat(dir, part, 0);
+		return -1;
+	}
 	return 0;
 }
 

@@ -1,7 +1,6 @@
 /* Decides for nginx which loopback address a request to /port/N/ goes to. */
 #include "config.h"
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
