@@ -9,7 +9,9 @@ import http.server
 import json
 import os
 import socket
+import subprocess
 import sys
+import tempfile
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -39,9 +41,9 @@ class Program(http.server.BaseHTTPRequestHandler):
         if self.headers.get("Upgrade") == "websocket":
             self.web_socket()
             return
-        length = int(self.headers.get("Content-Length") or 0)
+        got = self.rfile.read(int(self.headers.get("Content-Length") or 0)) + b"".join(self.chunks())
         body = json.dumps({"line": self.requestline, "headers": dict(self.headers.items()),
-                           "sum": hashlib.sha256(self.rfile.read(length)).hexdigest()}).encode()
+                           "sum": hashlib.sha256(got).hexdigest()}).encode()
         self.send_response(404 if self.path.startswith("/missing") else 200)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Content-Type", "text/html")
@@ -65,6 +67,13 @@ class Program(http.server.BaseHTTPRequestHandler):
                 break
             self.wfile.write(data)
         self.close_connection = True
+
+    def chunks(self):
+        while self.headers.get("Transfer-Encoding") == "chunked":
+            chunk = self.rfile.read(int(self.rfile.readline(), 16) + 2)[:-2]
+            if not chunk:
+                return
+            yield chunk
 
     do_GET = do_POST = do_PUT = do_DELETE = do_OPTIONS = answer
 
@@ -222,6 +231,12 @@ def nobody_there():
               (503, {"detail": "no program of the sandbox answers on this port"}, "1"))
 
 
+def ends_early(listener):
+    """A program that ends within a request. One that ends before it sees any of it was sent none."""
+    with listener.accept()[0] as s:
+        s.recv(1)
+
+
 def version_six():
     """A program on ::1, or on [::], is reached like one on 127.0.0.1, with a body of any length and with one that comes
     in chunks. One on 127.0.0.1 comes first, and gets each request once."""
@@ -240,16 +255,36 @@ def version_six():
                     equal("Content-Security-Policy" in a.headers, not headers)
                     for data in (b"x", body):
                         equal(ask(s, p, "/", "POST", data, **headers).json()["sum"], hashlib.sha256(data).hexdigest())
-                    equal(ask(s, p, "/", "POST", iter([b"in ", b"chunks"]), **headers).json()["line"],
-                          "POST / HTTP/1.1")
+                    equal(ask(s, p, "/", "POST", iter([b"in ", b"chunks"]), **headers).json()["sum"],
+                          hashlib.sha256(b"in chunks").hexdigest())
                 equal(ask(s, p, Upgrade="websocket", Connection="Upgrade", Sec_WebSocket_Key="x").status, 101)
         with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as four, \
                 program(lambda port: OfVersionSix("::1", four.getsockname()[1])) as six:
             for method, data in (("GET", None), ("POST", b"x"), ("POST", iter([b"x"]))):
-                t = threading.Thread(target=lambda: four.accept()[0].close(), daemon=True)
+                t = threading.Thread(target=lambda: ends_early(four), daemon=True)
                 t.start()
                 equal((ask(s, six, "/", method, data).status, six.asked), (503, 0), method)
                 t.join(PATIENCE)
+
+
+def http_two():
+    """A body that comes by HTTP/2, without a length, reaches a program on ::1 as a whole, and one on 127.0.0.1."""
+    body = os.urandom(3 << 20)
+    with tempfile.TemporaryDirectory() as top:
+        made = {"tls_certificate": os.path.join(top, "cert"), "tls_certificate_key": os.path.join(top, "key")}
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a", "-days", "1",
+                        "-out", made["tls_certificate"], "-keyout", made["tls_certificate_key"]],
+                       stderr=subprocess.DEVNULL, check=True)
+        with Server(env=ENV, settings=dict(OPEN, **made)) as s:
+            for make in ((), (lambda port: OfVersionSix("::1", port),)):
+                with program(*make) as p:
+                    out = subprocess.run(
+                        ["curl", "-sSk", "--http2", "-X", "POST", "-T", "-", "-w", "\n%{http_version} %{http_code}",
+                         "-H", "X-Session-API-Key: " + KEY["X-Session-API-Key"],
+                         "https://127.0.0.1:%d/port/%d/" % (s.port, p.server_address[1])],
+                        input=body, stdout=subprocess.PIPE, timeout=PATIENCE, check=True).stdout.split(b"\n")
+                    equal((json.loads(out[0])["sum"], out[-1]), (hashlib.sha256(body).hexdigest(), b"2 200"))
+                    equal(p.asked, 1)
 
 
 @both
@@ -306,4 +341,4 @@ def no_answer_of_anothers(s, p):
 
 if __name__ == "__main__":
     sys.exit(run_tests([switched_on, key_alone, byte_for_byte, nothing_of_ours, no_page_of_ours, own_ports,
-                        nobody_there, version_six, web_socket, no_answer_of_anothers]))
+                        nobody_there, version_six, http_two, web_socket, no_answer_of_anothers]))
