@@ -21,11 +21,13 @@ put_raw(struct hr_buf *b, const struct br_tape *t, uint32_t i)
 	hr_buf_adds(b, quote);
 }
 
-/* Appends {"type":type,"value":<text without its mark>}; with `property` as the value in
- * {"name":..., "value":...}. Appends nothing and returns false if the text is only a mark. */
+/* Appends {"type":type,"value":<text without its mark>}, without a type if there is none; with
+ * `property` as the value in {"name":..., "value":...}. Appends nothing and returns false if the
+ * text is only a mark. */
 static bool
 put_cleaned(struct hr_buf *b, const struct br_tape *t, uint32_t value, bool property)
 {
+	uint32_t type = br_tape_at(t, value, "type");
 	size_t bid, rest = 0;
 	HR_BUF(text, BR_TAPE_TEXT_MAX);
 	bool left;
@@ -36,9 +38,13 @@ put_cleaned(struct hr_buf *b, const struct br_tape *t, uint32_t value, bool prop
 	left = text.len > rest;
 	if (left) {
 		hr_buf_adds(b, property ? "{\"name\":\"roledescription\",\"value\":" : "");
-		hr_buf_adds(b, "{\"type\":");
-		put_raw(b, t, br_tape_at(t, value, "type"));
-		hr_buf_adds(b, ",\"value\":");
+		hr_buf_addc(b, '{');
+		if (type != BR_TAPE_NONE) {
+			hr_buf_adds(b, "\"type\":");
+			put_raw(b, t, type);
+			hr_buf_addc(b, ',');
+		}
+		hr_buf_adds(b, "\"value\":");
 		hr_json_put_str(b, text.p + rest, text.len - rest, HR_JSON_REPLACE);
 		hr_buf_adds(b, property ? "}}" : "}");
 	}
@@ -84,9 +90,10 @@ put_children(struct hr_buf *b, const struct br_ax *ax, const struct ax_node *n, 
 		sep = ",";
 	}
 	if (joined != NULL) {
-		hr_buf_adds(b, sep);
 		t = &ax->frames[joined->frame].tape;
-		put_raw(b, t, br_tape_at(t, joined->value, "nodeId"));
+		i = br_tape_at(t, joined->value, "nodeId");
+		hr_buf_adds(b, i != BR_TAPE_NONE ? sep : "");
+		put_raw(b, t, i);
 	}
 	hr_buf_addc(b, ']');
 }
