@@ -155,6 +155,33 @@ picture(void)
 	     "{\"deviceWidth\":1,\"deviceHeight\":1}},\"sessionId\":\"S1\"}");
 }
 
+/* Waits until Chromium is told something, for a second at most. */
+static void
+wait_for_news(void)
+{
+	struct hr_watch *patience = hr_loop_timer(b.loop, something_was_told, NULL, &err);
+
+	ck_assert_ptr_nonnull(patience);
+	ck_assert_int_eq(hr_watch_arm(patience, 1000, &err), 0);
+	ck_assert_int_eq(hr_loop_run(b.loop, &err), 0);
+	hr_watch_free(patience);
+	listen_to();
+}
+
+static void
+check_restart(bool expected)
+{
+	wait_for_news();
+	ck_assert_int_eq(times("Page.stopScreencast"), expected);
+	ck_assert_int_eq(times("Page.startScreencast"), expected);
+	if (expected)
+		picture(); /* the one that the restart brings */
+	wait_for_news();
+	ck_assert_int_eq(times("Page.screencastFrameAck"), expected);
+	wait_for_news();
+	ck_assert_str_eq(told, "");
+}
+
 /* of so many pictures at once */
 START_TEST(at_its_pace)
 {
@@ -164,12 +191,39 @@ START_TEST(at_its_pace)
 		picture();
 	listen_to();
 	ck_assert_int_eq(times("Page.screencastFrameAck"), 0);
-	ck_assert_int_eq(hr_loop_run(b.loop, &err), 0);
-	listen_to();
+	wait_for_news();
 	ck_assert_int_eq(times("Page.screencastFrameAck"), _i);
-	/* what comes behind the third is dropped: another beginning shows what is there now */
-	ck_assert_int_eq(times("Page.startScreencast"), _i < 3 ? 0 : 1);
-	ck_assert_int_eq(times("Page.stopScreencast"), _i < 3 ? 0 : 1);
+	/* Chromium drops a picture behind the third: a restart shows what is there now */
+	check_restart(_i >= 3);
+}
+END_TEST
+
+/* Pictures that were still encoded when the others were acknowledged count with them. */
+START_TEST(one_by_one)
+{
+	int i;
+
+	for (i = 0; i < _i; i++) {
+		picture();
+		wait_for_news();
+		ck_assert_int_eq(times("Page.screencastFrameAck"), 1);
+		ck_assert_int_eq(times("Page.startScreencast"), 0);
+	}
+	check_restart(_i >= 3);
+}
+END_TEST
+
+/* Pictures with a rest between them are no burst. */
+START_TEST(with_rests)
+{
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		picture();
+		wait_for_news();
+		ck_assert_int_eq(times("Page.screencastFrameAck"), 1);
+		check_restart(false);
+	}
 }
 END_TEST
 
@@ -185,7 +239,9 @@ main(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, refused_while_a_page_comes);
 	tcase_add_test(c, another_request_is_refused);
-	tcase_add_loop_test(c, at_its_pace, 1, 4);
+	tcase_add_loop_test(c, at_its_pace, 1, 5);
+	tcase_add_loop_test(c, one_by_one, 1, 5);
+	tcase_add_test(c, with_rests);
 	suite_add_tcase(s, c);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);

@@ -11,7 +11,8 @@
 #include "plugins/browser/browser.h"
 
 #define PACE_MS 100 /* ms between a picture and its acknowledgement */
-#define UNACKED 3   /* Chromium drops pictures beyond this many unacknowledged ones */
+#define REST_MS 300 /* ms without pictures, after which the page counts as unchanging */
+#define IN_FLIGHT 3 /* Chromium drops pictures while this many are encoded or unacknowledged */
 #define PICTURE_MAX (8u << 20)
 #define URL_MAX 4096 /* maximum bytes of an address; longer ones are cut */
 
@@ -44,23 +45,38 @@ end(struct browser *b, struct br_tab *tab)
 	br_tell(b, br_page(tab)->id, "Page.stopScreencast", "{}");
 }
 
+/* Ends a burst of pictures. Chromium may have dropped the last one of a burst that was long enough,
+ * and sends no other until the page changes or the cast starts again. */
+static void
+settle(struct browser *b)
+{
+	struct br_cast *c = &b->cast;
+	struct br_tab *tab = c->burst >= IN_FLIGHT ? br_tab_find(b, c->target) : NULL;
+
+	hr_watch_free(c->pace);
+	c->pace = NULL;
+	c->burst = 0;
+	if (tab != NULL) {
+		end(b, tab);
+		begin(b, tab);
+	}
+}
+
 static void
 acknowledge(void *arg)
 {
 	struct browser *b = arg;
 	struct br_cast *c = &b->cast;
-	struct br_tab *tab = br_tab_find(b, c->target);
-	bool dropped = c->unacked >= UNACKED;
+	struct hr_err err;
 
-	hr_watch_free(c->pace);
-	c->pace = NULL;
+	if (c->unacked == 0) {
+		settle(b);
+		return;
+	}
 	for (; c->unacked > 0; c->unacked--)
 		br_tell(b, c->ack_session, "Page.screencastFrameAck", "{\"sessionId\":$d}", c->ack);
-	/* this may be the last frame: an idle page sends no more until the cast restarts */
-	if (dropped && tab != NULL) {
-		end(b, tab);
-		begin(b, tab);
-	}
+	if (c->pace == NULL || hr_watch_arm(c->pace, REST_MS, &err) != 0)
+		settle(b);
 }
 
 static void
@@ -72,7 +88,7 @@ stop(struct browser *b)
 	if (tab != NULL)
 		end(b, tab);
 	c->target[0] = '\0';
-	c->unacked = 0;
+	c->unacked = c->burst = 0;
 	hr_watch_free(c->pace);
 	c->pace = NULL;
 	hr_buf_done(&c->picture);
@@ -136,10 +152,11 @@ br_cast_frame(struct browser *b, const char *session, const struct br_tape *t, u
 	c->number++;
 	c->ack = br_tape_int(t, br_tape_at(t, params, "sessionId"), 0);
 	(void)snprintf(c->ack_session, sizeof(c->ack_session), "%s", session);
-	c->unacked++;
-	if (c->pace != NULL)
+	c->burst += c->burst < IN_FLIGHT;
+	if (c->unacked++ > 0)
 		return;
-	c->pace = hr_loop_timer(b->loop, acknowledge, b, &err);
+	if (c->pace == NULL)
+		c->pace = hr_loop_timer(b->loop, acknowledge, b, &err);
 	if (c->pace == NULL || hr_watch_arm(c->pace, PACE_MS, &err) != 0)
 		acknowledge(b);
 }

@@ -18,10 +18,11 @@ struct br_cast {
 	void *arg;
 	char target[64];       /* target of the pictures; "": none */
 	int64_t begun;         /* id of the query that started the pictures */
-	struct hr_watch *pace; /* timer; while it runs the last picture is not acknowledged yet */
+	struct hr_watch *pace; /* timer: to the acknowledgement, then to the end of the burst */
 	char ack_session[64];  /* session of the due acknowledgement */
 	int64_t ack;           /* number of the due acknowledgement */
 	unsigned unacked;      /* number of pictures since the last acknowledgement */
+	unsigned burst;        /* number of pictures that came without a rest between, up to 3 */
 	struct hr_buf picture; /* base64 of a JPEG; empty: there is none yet */
 	uint64_t number;       /* changes with each picture */
 	int64_t width, height; /* size of the page in the picture */
