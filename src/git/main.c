@@ -58,9 +58,11 @@ parse_commits(struct order *o, int argc, char **argv)
 static bool
 parse(struct order *o, int argc, char **argv)
 {
-	const char *what = argc > 1 ? argv[1] : "";
+	const char *what = argv[1];
 	int n = 2;
 
+	if (argc < 2)
+		return false;
 	if (strncmp(what, "v1-commit", 9) == 0)
 		return parse_commits(o, argc, argv);
 	*o = (struct order){.v1 = strncmp(what, "v1-", 3) == 0};
