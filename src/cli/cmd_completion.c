@@ -9,12 +9,13 @@
 
 #include "base/buf.h"
 #include "base/strv.h"
+#include "base/text/utf8.h"
 #include "cli/commands.h"
 #include "host/box/snapshot.h"
 #include "host/config/rules.h"
 #include "host/handle.h"
 #include "host/records/secret.h"
-#include "host/transfer/cp.h"
+#include "host/transfer/list.h"
 #include "proto/json.h"
 
 /* Each line is a candidate, with a tab before its description. Names of sandboxes and files are
@@ -174,26 +175,22 @@ put_paths(struct cli *c, struct hr_buf *b, const char *current)
 {
 	const char *slash = strrchr(current, '/');
 	HR_CLEAN(hr_sandbox_clean) struct hr_sandbox *s = NULL;
-	HR_PUT struct json_object *list = NULL;
+	HR_CLEAN(hr_strv_done) struct hr_strv names = {0};
 	struct hr_err err = {0};
 	HR_FREE char *dir = strndup(current, slash != NULL ? (size_t)(slash + 1 - current) : 0);
-	HR_FREE char *whole = NULL;
-	HR_FREE char *text = NULL;
 	size_t i;
 	int r = CLI_OK;
 
 	s = dir != NULL ? cli_attach(c, &r) : NULL;
 	if (s == NULL)
 		return dir != NULL ? r : cli_no_memory();
-	whole = hr_cp_path(s, *dir != '\0' ? dir : ".");
-	if (whole == NULL || hr_sandbox_list_files(s, whole, &text, &err) != 0 ||
-	    hr_json_decode(text, strlen(text), &list, NULL) != 0)
-		return whole != NULL && text == NULL ? cli_fail(&err) : CLI_ERROR;
-	for (i = 0; i < hr_json_count(list); i++) {
-		const char *name = hr_json_text(hr_json_entry(list, i));
+	if (hr_cp_list(s, *dir != '\0' ? dir : ".", &names, &err) != 0)
+		return err.code == HR_E_NOTFOUND ? CLI_OK : cli_fail(&err);
+	for (i = 0; i < names.n; i++) {
+		const char *name = names.v[i];
 		HR_BUF(path, 1 << 16);
 
-		if (name == NULL || strpbrk(name, "\t\n") != NULL)
+		if (strpbrk(name, "\t\n") != NULL || !hr_utf8_strict(name, strlen(name)))
 			continue;
 		hr_buf_addf(&path, "%s%s", dir, name);
 		put(b, current, hr_buf_str(&path), NULL);

@@ -7,72 +7,54 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <json-c/json_object.h>
-
 #include "base/buf.h"
+#include "base/strv.h"
 #include "base/text/quote.h"
+#include "base/text/utf8.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
-#include "host/life/action.h"
 #include "host/records/record.h"
 #include "host/handle.h"
 #include "host/transfer/cp.h"
-#include "proto/json.h"
+#include "host/transfer/list.h"
 
 #define LIST_MAX (64u << 20)
 
-/* Handles an empty list in *text, which it takes: the path is missing, or an empty directory, or a
- * file; then the list becomes the path as given, as ls(1) prints it. */
-static int
-look_at_empty(
-    struct hr_sandbox *s, const char *whole, const char *path, char **text, struct hr_err *err)
+/* Appends a JSON string. JSON has no bytes that are not UTF-8: those become \xHH. */
+static void
+put_json(struct hr_buf *b, const char *name)
 {
-	enum hr_cp_what there = HR_CP_UNKNOWN;
-	HR_BUF(b, LIST_MAX);
+	HR_BUF(text, LIST_MAX);
 
-	if (hr_cp_look(s, whole, &there, err) != 0)
-		return -1;
-	if (there == HR_CP_NOTHING)
-		return hr_err_set(
-		    err, HR_E_NOTFOUND, "there is no file or directory %s in the sandbox", whole);
-	if (there != HR_CP_FILE)
-		return 0;
-	hr_buf_addc(&b, '[');
-	(void)hr_json_put_str(&b, path, strlen(path), HR_JSON_REPLACE);
-	hr_buf_addc(&b, ']');
-	free(*text);
-	*text = hr_buf_end(&b, err);
-	return *text != NULL ? 0 : -1;
+	if (hr_utf8_strict(name, strlen(name))) {
+		hr_quote_json(b, name, strlen(name));
+		return;
+	}
+	hr_quote_text(&text, name, strlen(name));
+	hr_quote_json(b, hr_buf_str(&text), text.len);
 }
 
 static int
 ls(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
-	const char *path = a->argc > 0 ? a->argv[0] : ".";
-	HR_PUT struct json_object *list = NULL;
+	HR_CLEAN(hr_strv_done) struct hr_strv names = {0};
 	struct hr_err err = {0};
 	HR_BUF(b, LIST_MAX);
-	HR_FREE char *text = NULL;
-	HR_FREE char *whole = hr_cp_path(s, path);
-	int r = whole != NULL ? hr_sandbox_list_files(s, whole, &text, &err) : hr_err_nomem(&err);
 	size_t i;
 
-	if (r == 0 && strcmp(text, "[]") == 0)
-		r = look_at_empty(s, whole, path, &text, &err);
-	if (r != 0)
+	if (hr_cp_list(s, a->argc > 0 ? a->argv[0] : ".", &names, &err) != 0)
 		return cli_fail(&err);
-	if (c->json)
-		return cli_out_line(text);
-	if (hr_json_decode_foreign(text, strlen(text), &list, NULL) != 0)
-		return cli_error("the server's list of files is not JSON");
-	for (i = 0; i < hr_json_count(list); i++) {
-		const char *name = hr_json_text(hr_json_entry(list, i));
-
-		if (name == NULL)
-			continue;
-		hr_quote_text(&b, name, strlen(name));
-		hr_buf_addc(&b, '\n');
+	hr_buf_adds(&b, c->json ? "[" : "");
+	for (i = 0; i < names.n; i++) {
+		if (c->json) {
+			hr_buf_adds(&b, i > 0 ? "," : "");
+			put_json(&b, names.v[i]);
+		} else {
+			hr_quote_text(&b, names.v[i], strlen(names.v[i]));
+			hr_buf_addc(&b, '\n');
+		}
 	}
+	hr_buf_adds(&b, c->json ? "]\n" : "");
 	return cli_out_buf(&b);
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/dir.h"
 #include "base/fd.h"
+#include "base/text/percent.h"
 #include "base/text/quote.h"
 #include "base/text/utf8.h"
 
@@ -30,7 +31,7 @@ struct entry {
 struct page {
 	DIR *dir;
 	struct entry after;
-	bool from_start;
+	bool from_start, encoded;
 	size_t limit, n, unnamed;
 	bool more;
 	struct entry *heap;
@@ -91,7 +92,7 @@ take(struct page *p, const struct dirent *d)
 
 	if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
 		return;
-	if (len >= sizeof(e.name) || !hr_utf8_strict(d->d_name, len)) {
+	if (len >= sizeof(e.name) || (!p->encoded && !hr_utf8_strict(d->d_name, len))) {
 		p->unnamed++;
 		return;
 	}
@@ -118,7 +119,7 @@ read_all(struct page *p, struct hr_err *err)
 }
 
 static void
-put_name(struct hr_buf *b, const struct entry *e)
+put_name(const struct page *p, struct hr_buf *b, const struct entry *e)
 {
 	char name[NAME_BYTES + 1];
 	size_t len = strlen(e->name);
@@ -126,7 +127,14 @@ put_name(struct hr_buf *b, const struct entry *e)
 	memcpy(name, e->name, len);
 	if (e->is_dir)
 		name[len++] = '/';
-	hr_quote_json(b, name, len);
+	name[len] = '\0';
+	if (!p->encoded) {
+		hr_quote_json(b, name, len);
+		return;
+	}
+	hr_buf_addc(b, '"');
+	hr_percent_encode(b, name, "-_.~/");
+	hr_buf_addc(b, '"');
 }
 
 static const char *
@@ -144,7 +152,7 @@ put_entry(const struct page *p, struct hr_buf *b, const struct entry *e)
 	struct stat st;
 
 	hr_buf_adds(b, "{\"name\":");
-	put_name(b, e);
+	put_name(p, b, e);
 	if (fstatat(dirfd(p->dir), e->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		hr_buf_addf(b, ",\"type\":\"%s\",\"size\":%" PRId64 ",\"modified\":%" PRId64 "}",
 		    type_of(&st), (int64_t)st.st_size, (int64_t)st.st_mtime);
@@ -167,10 +175,10 @@ put_all(struct page *p, struct hr_buf *b)
 	}
 	hr_buf_adds(b, "],\"next\":");
 	if (p->more)
-		put_name(b, &p->heap[p->n - 1]);
+		put_name(p, b, &p->heap[p->n - 1]);
 	else
 		hr_buf_adds(b, "null");
-	hr_buf_addf(b, ",\"unnamed\":%zu", p->unnamed);
+	hr_buf_addf(b, ",\"unnamed\":%zu%s", p->unnamed, p->encoded ? ",\"encoded\":true" : "");
 }
 
 /* Sets the name to start after. A name longer than any entry's sorts after its own prefix. */
@@ -189,9 +197,10 @@ set_after(struct page *p, const char *after)
 }
 
 int
-hr_dirpage_put(struct hr_buf *b, int fd, const char *after, size_t limit, struct hr_err *err)
+hr_dirpage_put(
+    struct hr_buf *b, int fd, const char *after, size_t limit, bool encoded, struct hr_err *err)
 {
-	struct page p = {.limit = limit};
+	struct page p = {.limit = limit, .encoded = encoded};
 	int r = -1;
 
 	p.heap = calloc(limit, sizeof(*p.heap));

@@ -87,6 +87,7 @@ libhost_la_SOURCES = \
 	%D%/remote/api.c %D%/remote/build.c %D%/remote/remote.c %D%/remote/remote_int.h \
 	%D%/transfer/archives.c %D%/transfer/archives.h \
 	%D%/transfer/cp.c %D%/transfer/cp.h \
+	%D%/transfer/list.c %D%/transfer/list.h \
 	%D%/transfer/tarfile.h \
 	%D%/transfer/transfer.c %D%/transfer/transfer.h \
 	%D%/transfer/tree.c %D%/transfer/tree.h %D%/transfer/what.h \

@@ -309,6 +309,23 @@ def observations():
 
 def answers_of_the_server():
     each("/list_files", ["a", "b/"], ("ls",))
+    page = {"path": "/x", "entries": [{"name": "a", "type": "file"}], "next": None, "unnamed": 0}
+    each("/handrail/v1/files", page, ("ls", "/x"))
+    with Hostile() as h:
+        h.answers = [("/handrail/v1/files", (200, dict(page, next="a")))]
+        h.fails(1, "is not a page of names", "ls", "/x")
+        h.answers = [("/handrail/v1/files", (403, {"detail": "[Errno 13] Permission denied: '/x'"})),
+                     ("/list_files", (200, []))]
+        h.fails(1, "Permission denied", "ls", "/x")
+        # servers that are older: without names of any bytes, and without pages
+        h.answers = [("/handrail/v1/files", (200, dict(page, entries=[{"name": "a%41"}], unnamed=2)))]
+        done = h("ls", "/x")
+        equal((done.returncode, done.stdout, "2 names" in done.stderr), (0, "a%41\n", True), done)
+        h.answers = [("/list_files", (200, []))]
+        done = h("ls", "/x")
+        equal((done.returncode, done.stdout, "cannot list it" in done.stderr), (0, "", True), done)
+        h.answers = [("/handrail/v1/stat", (200, {"type": None})), ("/list_files", (200, []))]
+        h.fails(3, "there is no file or directory /x in the sandbox", "ls", "/x")
     with Hostile() as h:
         # neither a success nor a failure without a word
         for path, said, words in (

@@ -1082,7 +1082,16 @@ def listed():
         equal((h.ok("ls"), h.ok("ls", "--json", "f")), ("f\n", '["f"]\n'))
         for path in ("nothing", "sub/f", "/no/where"):
             h.fails(3, "there is no file or directory /", "ls", path)
-        h.ok("run", "mkdir gone && cd gone && rmdir ../gone")
+        h.ok("run", "mkdir ../any && cd ../any && ln -s nowhere dead && ln -s . here && touch a $'l\\xff\\n' && "
+                    "mkdir $'d\\xfe'")
+        equal(h.ok("ls"), "d\\xfe/\na\ndead\nhere\nl\\xff\\x0a\n", "names of any bytes, and links")
+        equal(json.loads(h.ok("ls", "--json")), ["d\\xfe/", "a", "dead", "here", "l\\xff\\x0a"])
+        h.ok("run", "for n in {1..2005}; do : >f$n; done")
+        equal(len(h.ok("ls").splitlines()), 2010, "several pages")
+        if os.geteuid() != 0:
+            h.ok("run", "mkdir ../shut && chmod 0 ../shut")
+            h.fails(1, "Permission denied", "ls", "../shut")
+        h.ok("run", "mkdir ../gone && cd ../gone && rmdir ../gone")
         h.fails(3, "there is no file or directory /", "ls")
 
 

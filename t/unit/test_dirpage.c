@@ -49,7 +49,7 @@ page(const char *after, size_t limit)
 	struct hr_err err = {0};
 	HR_BUF(b, sizeof(text) - 1);
 
-	ck_assert_msg(hr_dirpage_put(&b, at(), after, limit, &err) == 0, "%s", err.msg);
+	ck_assert_msg(hr_dirpage_put(&b, at(), after, limit, false, &err) == 0, "%s", err.msg);
 	memcpy(text, hr_buf_str(&b), b.len + 1);
 	return text;
 }
@@ -122,13 +122,35 @@ START_TEST(pages_of_any_size)
 }
 END_TEST
 
+/* Every name is there as bytes, and "next" is ready for a query. */
+START_TEST(names_of_any_bytes)
+{
+	struct hr_err err = {0};
+	int dir = at();
+	HR_BUF(b, 1 << 16);
+
+	file("\xff%2f", 3);
+	ck_assert_int_eq(mkdirat(dir, "a b\xfe", 0700), 0);
+	hr_fd_close(&dir);
+	ck_assert_int_eq(hr_dirpage_put(&b, at(), "", 1, true, &err), 0);
+	ck_assert_ptr_nonnull(strstr(hr_buf_str(&b), "[{\"name\":\"a%20b%FE/\",\"type\""));
+	ck_assert_ptr_nonnull(
+	    strstr(hr_buf_str(&b), "\"next\":\"a%20b%FE/\",\"unnamed\":0,\"encoded\":true"));
+	hr_buf_reset(&b);
+	ck_assert_int_eq(hr_dirpage_put(&b, at(), "a b\xfe/", 1, true, &err), 0);
+	ck_assert_str_eq(hr_buf_str(&b), "\"entries\":[{\"name\":\"%FF%252f\",\"type\":\"file\","
+					 "\"size\":3,\"modified\":7}],\"next\":null,"
+					 "\"unnamed\":0,\"encoded\":true");
+}
+END_TEST
+
 START_TEST(what_is_no_directory)
 {
 	struct hr_err err = {0};
 	HR_BUF(b, 100);
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-	ck_assert_int_eq(hr_dirpage_put(&b, fd, "", 10, &err), -1);
+	ck_assert_int_eq(hr_dirpage_put(&b, fd, "", 10, false, &err), -1);
 	ck_assert_int_eq(err.code, HR_E_SYS);
 	ck_assert_int_eq(fcntl(fd, F_GETFD), -1); /* it was taken */
 }
@@ -146,6 +168,7 @@ main(void)
 	tcase_add_test(t, one_of_each);
 	tcase_add_loop_test(t, pages_of_any_size, 1, 3);
 	tcase_add_loop_test(t, pages_of_any_size, 59, 62);
+	tcase_add_test(t, names_of_any_bytes);
 	tcase_add_test(t, what_is_no_directory);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);

@@ -61,7 +61,7 @@ refuse(struct hr_answer *ret, int sys, const char *path)
 }
 
 static void
-list(const char *path, const char *after, size_t limit, struct hr_answer *ret)
+list(const char *path, const char *after, size_t limit, bool encoded, struct hr_answer *ret)
 {
 	struct hr_err err = {0};
 	int fd = hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, false);
@@ -73,7 +73,7 @@ list(const char *path, const char *after, size_t limit, struct hr_answer *ret)
 	hr_buf_adds(&ret->body, "{\"path\":");
 	hr_quote_json(&ret->body, path, strlen(path));
 	hr_buf_addc(&ret->body, ',');
-	if (hr_dirpage_put(&ret->body, fd, after, limit, &err) < 0) {
+	if (hr_dirpage_put(&ret->body, fd, after, limit, encoded, &err) < 0) {
 		hr_answer_reset(ret);
 		hr_answer_detail(ret, err.code == HR_E_TOOLARGE ? 413 : 500, err.msg);
 		return;
@@ -88,10 +88,12 @@ hr_handle_files(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret
 	size_t limit = limit_of(r);
 	HR_BUF(path, QUERY_MAX);
 	HR_BUF(after, QUERY_MAX);
+	HR_BUF(encoded, 64);
 
 	if (!hr_request_query(r, "path", &path))
 		hr_buf_adds(&path, w->work_dir);
 	(void)hr_request_query(r, "after", &after);
+	(void)hr_request_query(r, "encoded", &encoded);
 	if (path.fail != HR_OK || after.fail != HR_OK)
 		hr_answer_generic(ret);
 	else if (limit == 0)
@@ -101,7 +103,8 @@ hr_handle_files(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret
 	else if (strlen(hr_buf_str(&path)) != path.len || strlen(hr_buf_str(&after)) != after.len)
 		hr_answer_detail(ret, 404, "no name has a null in it");
 	else
-		list(hr_buf_str(&path), hr_buf_str(&after), limit, ret);
+		list(hr_buf_str(&path), hr_buf_str(&after), limit,
+		    strcmp(hr_buf_str(&encoded), "true") == 0, ret);
 }
 
 /* ---- changes ---- */
