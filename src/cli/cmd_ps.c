@@ -89,7 +89,16 @@ on_info(void *arg, const char *p, size_t len)
 	return b->fail == HR_OK ? 0 : -1;
 }
 
-/* Queries only once: a request with a sink is not repeated, and a list is not worth retries. */
+static void
+on_log(void *arg, const char *text)
+{
+	struct row *w = arg;
+
+	(void)snprintf(w->why, sizeof(w->why), "%.290s", text);
+}
+
+/* Queries only once: a request with a sink is not repeated, and a list is not worth retries. The
+ * state is unknown if the server stands still: its process may be stopped. */
 static void
 ask_server(struct row *w, struct hr_sandbox *s)
 {
@@ -104,8 +113,15 @@ ask_server(struct row *w, struct hr_sandbox *s)
 	HR_PUT struct json_object *o = NULL;
 	struct json_object *own;
 
-	if (hr_client_send(&s->client, &q, &a, NULL) != 0)
+	if (hr_client_send(&s->client, &q, &a, NULL) != 0) {
+		if (a.fault == HR_HTTP_CANCELLED || a.fault == HR_HTTP_READ_TIMEOUT ||
+		    a.fault == HR_HTTP_CONNECT_TIMEOUT) {
+			(void)snprintf(w->state, sizeof(w->state), "unknown");
+			on_log(w,
+			    "its server did not answer in time; \"handrail logs\" prints its log");
+		}
 		return;
+	}
 	o = decoded(hr_buf_str(&b), b.len);
 	own = hr_json_at(o, "resources");
 	w->idle = number_at(o, "idle_time");
@@ -113,14 +129,6 @@ ask_server(struct row *w, struct hr_sandbox *s)
 		w->cpu = number_at(own, "cpu_percent");
 		w->memory = number_at(hr_json_at(own, "memory"), "rss");
 	}
-}
-
-static void
-on_log(void *arg, const char *text)
-{
-	struct row *w = arg;
-
-	(void)snprintf(w->why, sizeof(w->why), "%.290s", text);
 }
 
 static void *

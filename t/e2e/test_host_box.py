@@ -708,9 +708,29 @@ def edge(h):
     h.ok("down")
 
 
-CASES = [chosen, life, edge, isolated, network, volumes, workspace, limits, paused, pool, repository, two, once, ended,
-         interrupted, interrupted_down, unrecorded, unreported, lost, failed, in_parts, unknown, replaced, numbered,
-         grouped, own_root, subordinate, kernel_files, log_file, deep, namespaced, lacks, doctor, chosen_by_its_socket]
+def stands_still(h):
+    """A server that does not answer is an error of up and ps in bounded time, and the box is as before."""
+    h.ok("up", "-q")
+    box = h.box()
+    servers = [p for p in process.descendants(box["pid"]) if process.command_line(p).startswith("nginx")]
+    try:
+        for pid in servers:
+            os.kill(pid, signal.SIGSTOP)
+        ps = h.popen("ps", "--json")
+        h.fails(5, 'sandbox "default" is there, but its server does not answer', "up")
+        out, said = ps.communicate(timeout=PATIENCE)
+        equal((ps.returncode, json.loads(out)[0]["state"]), (1, "unknown"), said)
+        equal("did not answer in time" in said, True, said)
+    finally:
+        for pid in servers:
+            os.kill(pid, signal.SIGCONT)
+    equal((h.ok("up", "-q", "--run", "echo on"), h.box()), ("on\n", box))
+
+
+CASES = [chosen, life, stands_still, edge, isolated, network, volumes, workspace, limits, paused, pool, repository,
+         two, once, ended, interrupted, interrupted_down, unrecorded, unreported, lost, failed, in_parts, unknown,
+         replaced, numbered, grouped, own_root, subordinate, kernel_files, log_file, deep, namespaced, lacks, doctor,
+         chosen_by_its_socket]
 
 
 if __name__ == "__main__":

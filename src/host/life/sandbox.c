@@ -21,6 +21,8 @@
 #include "host/life/setup.h"
 #include "host/life/tokens.h"
 
+#define ANSWER_S 10 /* seconds that a recorded sandbox's server has for a response */
+
 const char *
 hr_version(void)
 {
@@ -381,6 +383,25 @@ find_or_make(struct hr_sandbox *s, bool may_take, bool *ret_taken, struct hr_err
 	return 0;
 }
 
+/* Checks that the server of a recorded sandbox sends a response, with any status. Its process may
+ * be stopped, or another program may listen at its address. */
+static int
+check_answers(struct hr_sandbox *s, struct hr_err *err)
+{
+	const struct hr_http_request q = {
+	    .method = "GET", .url = "/alive", .timeout_s = ANSWER_S, .watch_fd = s->host.stop_fd};
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
+	struct hr_err why = {0};
+
+	if (s->endpoint.url == NULL || hr_client_send(&s->client, &q, &a, &why) == 0 ||
+	    a.status > 0)
+		return 0;
+	return hr_err_set(err, HR_E_DISCONNECTED,
+	    "sandbox \"%s\" is there, but its server does not answer: %s; \"handrail logs -n %s\" "
+	    "prints its log, \"handrail down -n %s\" ends the sandbox",
+	    s->sid, why.msg, s->sid, s->sid);
+}
+
 /* Makes a found or created sandbox ready; one without a record is set up and recorded. */
 static int
 make_ready(struct hr_sandbox *s, bool recorded, bool taken, struct hr_err *err)
@@ -389,8 +410,10 @@ make_ready(struct hr_sandbox *s, bool recorded, bool taken, struct hr_err *err)
 		return -1;
 	s->connected = true;
 	hr_tokens_place(s);
-	if (recorded || s->attach)
+	if (s->attach)
 		return 0;
+	if (recorded)
+		return check_answers(s, err);
 	if ((s->set_up != NULL ? s->set_up(s, s->set_up_arg, err)
 			       : hr_sandbox_set_up(s, taken, err)) != 0)
 		return -1;
