@@ -60,12 +60,10 @@ question_fill(struct question *q, const struct hr_peer *p)
 }
 
 static int
-answer_read(const void *answer, size_t len, struct hr_peer *p)
+answer_read(const void *answer, size_t len, struct inet_diag_msg *ret)
 {
 	const struct nlmsghdr *head = answer;
-	struct inet_diag_msg m;
 	struct nlmsgerr e;
-	uint64_t cookie;
 
 	if (!NLMSG_OK(head, len))
 		return -1;
@@ -73,18 +71,16 @@ answer_read(const void *answer, size_t len, struct hr_peer *p)
 		memcpy(&e, NLMSG_DATA(head), sizeof(e));
 		return e.error == -ENOENT ? 0 : -1;
 	}
-	if (head->nlmsg_type != SOCK_DIAG_BY_FAMILY || head->nlmsg_len < NLMSG_LENGTH(sizeof(m)))
+	if (head->nlmsg_type != SOCK_DIAG_BY_FAMILY || head->nlmsg_len < NLMSG_LENGTH(sizeof(*ret)))
 		return -1;
-	memcpy(&m, NLMSG_DATA(head), sizeof(m));
-	cookie = (uint64_t)m.id.idiag_cookie[1] << 32 | m.id.idiag_cookie[0];
-	if (p->cookie != 0 && p->cookie != cookie)
-		return 0;
-	p->cookie = cookie;
-	return m.idiag_state == TCP_ESTABLISHED;
+	memcpy(ret, NLMSG_DATA(head), sizeof(*ret));
+	return 1;
 }
 
-int
-hr_peer_look(int *sock, struct hr_peer *p)
+/* Returns 1 with the socket that gets packets between these addresses, which may be a listener, 0
+ * if there is none, -1 if the kernel does not answer. */
+static int
+look_up(int *sock, const struct hr_peer *p, struct inet_diag_msg *ret)
 {
 	_Alignas(struct nlmsghdr) char answer[ANSWER];
 	struct question q;
@@ -100,8 +96,40 @@ hr_peer_look(int *sock, struct hr_peer *p)
 	/* The kernel's answer is ready when send() returns. */
 	if (send(*sock, &q, sizeof(q), 0) == (ssize_t)sizeof(q) &&
 	    (n = recv(*sock, answer, sizeof(answer), 0)) > 0)
-		r = answer_read(answer, (size_t)n, p);
+		r = answer_read(answer, (size_t)n, ret);
 	if (r < 0)
 		hr_fd_close(sock); /* a later answer would be taken for that of another question */
 	return r;
+}
+
+int
+hr_peer_look(int *sock, struct hr_peer *p)
+{
+	struct inet_diag_msg m;
+	uint64_t cookie;
+	int r = look_up(sock, p, &m);
+
+	if (r <= 0)
+		return r;
+	cookie = (uint64_t)m.id.idiag_cookie[1] << 32 | m.id.idiag_cookie[0];
+	if (p->cookie != 0 && p->cookie != cookie)
+		return 0;
+	p->cookie = cookie;
+	return m.idiag_state == TCP_ESTABLISHED;
+}
+
+int
+hr_peer_listens(int *sock, const char *address, unsigned port)
+{
+	char text[2 * ADDRESS + 32];
+	struct inet_diag_msg m;
+	struct hr_peer p;
+	int r;
+
+	/* no connection has the remote port 0, so that the kernel finds a listener or nothing */
+	(void)snprintf(text, sizeof(text), "%s 0 %s %u", address, address, port);
+	if (!hr_peer_parse(text, &p))
+		return 0;
+	r = look_up(sock, &p, &m);
+	return r > 0 ? m.idiag_state == TCP_LISTEN : r;
 }

@@ -1,5 +1,5 @@
-/* hr_peer: asks the kernel (sock_diag) whether the client of a TCP connection is still there. The
- * connection belongs to another process, nginx. */
+/* hr_peer: asks the kernel (sock_diag) whether the client of a TCP connection is still there, and
+ * whether a program listens at a port. The sockets belong to other processes. */
 #ifndef HR_BASE_PEER_H
 #define HR_BASE_PEER_H
 
@@ -22,5 +22,10 @@ bool hr_peer_parse(const char *text, struct hr_peer *ret);
  * the kernel does not answer. The first call fills p->cookie. *sock is kept for the next call; -1:
  * none yet. Does not block. */
 int hr_peer_look(int *sock, struct hr_peer *p);
+
+/* Returns 1 if connections to this address and port reach a listener, which may be one of [::] or
+ * of 0.0.0.0, 0 if they reach none, or the kernel cannot look sockets up, and -1 if it does not
+ * answer. *sock is as above. The program notices nothing. Does not block. */
+int hr_peer_listens(int *sock, const char *address, unsigned port);
 
 #endif

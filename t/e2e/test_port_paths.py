@@ -15,7 +15,7 @@ import tempfile
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib.supervised import PATIENCE, Server, free_port, run_tests  # noqa: E402
+from lib.supervised import CLAIMS, PATIENCE, Server, free_port, run_tests  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
 from lib.www import sign_in  # noqa: E402
 
@@ -267,6 +267,21 @@ def version_six():
                 t.join(PATIENCE)
 
 
+def port_stays_free():
+    """A request with a body does not keep a program from its port, not even one without SO_REUSEADDR."""
+    port = free_port()
+    CLAIMS.pop().close()  # it stays this test's by the claim before, and nothing is bound to it
+    taking = ("import socket, sys\nwhile True:\n"
+              "    with socket.socket() as s: s.bind(('127.0.0.1', int(sys.argv[1])))")
+    with opened() as s, subprocess.Popen([sys.executable, "-c", taking, str(port)], stderr=subprocess.PIPE) as p:
+        try:
+            for _ in range(300):
+                equal(s.request("POST", "/port/%d/" % port, b"x", KEY).status, 503)
+            equal(p.poll(), None, p.poll() and p.stderr.read())
+        finally:
+            p.kill()
+
+
 def http_two():
     """A body that comes by HTTP/2, without a length, reaches a program on ::1 as a whole, and one on 127.0.0.1."""
     body = os.urandom(3 << 20)
@@ -341,4 +356,4 @@ def no_answer_of_anothers(s, p):
 
 if __name__ == "__main__":
     sys.exit(run_tests([switched_on, key_alone, byte_for_byte, nothing_of_ours, no_page_of_ours, own_ports,
-                        nobody_there, version_six, http_two, web_socket, no_answer_of_anothers]))
+                        nobody_there, version_six, port_stays_free, http_two, web_socket, no_answer_of_anothers]))

@@ -1,7 +1,9 @@
 /* base/peer and proto/unread: whether a client still waits, and which answers wait for theirs. */
 #include "config.h"
 
+#include <arpa/inet.h>
 #include <check.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,6 +59,50 @@ START_TEST(addresses)
 	ck_assert(!hr_peer_parse("127.0.0.1 65536 127.0.0.1 80", &p));
 	ck_assert(!hr_peer_parse("127.0.0.1 1 127.0.0 80", &p));
 	ck_assert(!hr_peer_parse("127.0.0.1 1 ::1 80", &p));
+}
+END_TEST
+
+/* Opens a socket at a port of any address; IPv6 sockets also take IPv4 unless `six_alone`. */
+static int
+bound(int family, bool six_alone, unsigned *ret_port)
+{
+	struct sockaddr_in6 six = {.sin6_family = AF_INET6};
+	struct sockaddr_in four = {.sin_family = AF_INET};
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0), only = six_alone;
+	socklen_t len = family == AF_INET6 ? sizeof(six) : sizeof(four);
+	struct sockaddr *a =
+	    family == AF_INET6 ? (struct sockaddr *)&six : (struct sockaddr *)&four;
+
+	if (family == AF_INET6)
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
+	ck_assert_int_eq(bind(fd, a, len), 0);
+	ck_assert_int_eq(getsockname(fd, a, &len), 0);
+	*ret_port = ntohs(family == AF_INET6 ? six.sin6_port : four.sin_port);
+	return fd;
+}
+
+START_TEST(listeners)
+{
+	static const struct {
+		int family;
+		bool six_alone;
+		int four, six;
+	} rows[] = {{AF_INET, false, 1, 0}, {AF_INET6, true, 0, 1}, {AF_INET6, false, 1, 1}};
+	unsigned port;
+	size_t i;
+	int fd;
+
+	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		fd = bound(rows[i].family, rows[i].six_alone, &port);
+		ck_assert_int_eq(hr_peer_listens(&looker, "127.0.0.1", port), 0);
+		ck_assert_int_eq(hr_peer_listens(&looker, "::1", port), 0);
+		ck_assert_int_eq(listen(fd, 1), 0);
+		ck_assert_int_eq(hr_peer_listens(&looker, "127.0.0.1", port), rows[i].four);
+		ck_assert_int_eq(hr_peer_listens(&looker, "::1", port), rows[i].six);
+		(void)close(fd);
+		ck_assert_int_eq(hr_peer_listens(&looker, "127.0.0.1", port), 0);
+	}
+	ck_assert_int_eq(hr_peer_listens(&looker, "127.0.0.1", 65536), 0);
 }
 END_TEST
 
@@ -259,6 +305,7 @@ main(void)
 	tcase_add_checked_fixture(c, setup, NULL);
 	tcase_add_test(c, a_client_that_left);
 	tcase_add_test(c, addresses);
+	tcase_add_test(c, listeners);
 	tcase_add_test(c, read_ones_are_forgotten);
 	tcase_add_test(c, taken_by_a_repetition);
 	tcase_add_test(c, dead_workers);
