@@ -9,6 +9,7 @@ import http.server
 import json
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -282,15 +283,36 @@ def port_stays_free():
             p.kill()
 
 
+@contextlib.contextmanager
+def certificate():
+    """The files of a certificate and its key."""
+    with tempfile.TemporaryDirectory() as top:
+        made = os.path.join(top, "cert"), os.path.join(top, "key")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a", "-days", "1",
+                        "-out", made[0], "-keyout", made[1]], stderr=subprocess.DEVNULL, check=True)
+        yield made
+
+
+def by_tls():
+    """A program with TLS is asked for the name in the client's Host, without its port; an address is no such name."""
+    names = []
+    with certificate() as made, program() as p, opened() as s:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*made)
+        context.sni_callback = lambda sock, name, _: names.append(name)
+        p.socket = context.wrap_socket(p.socket, server_side=True)
+        for host in ("a.example.test:8000", "b.example.test", "127.0.0.1:8000", "[::1]:8000"):
+            for method, body in (("GET", None), ("POST", b"x")):
+                a = ask(s, p, "/", method, body, X_Handrail_Scheme="https", Host=host)
+                equal((a.status, a.json()["headers"]["Host"]), (200, host))
+    equal(names, ["a.example.test"] * 2 + ["b.example.test"] * 2 + [None] * 4)
+
+
 def http_two():
     """A body that comes by HTTP/2, without a length, reaches a program on ::1 as a whole, and one on 127.0.0.1."""
     body = os.urandom(3 << 20)
-    with tempfile.TemporaryDirectory() as top:
-        made = {"tls_certificate": os.path.join(top, "cert"), "tls_certificate_key": os.path.join(top, "key")}
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a", "-days", "1",
-                        "-out", made["tls_certificate"], "-keyout", made["tls_certificate_key"]],
-                       stderr=subprocess.DEVNULL, check=True)
-        with Server(env=ENV, settings=dict(OPEN, **made)) as s:
+    with certificate() as made:
+        with Server(env=ENV, settings=dict(OPEN, tls_certificate=made[0], tls_certificate_key=made[1])) as s:
             for make in ((), (lambda port: OfVersionSix("::1", port),)):
                 with program(*make) as p:
                     out = subprocess.run(
@@ -356,4 +378,5 @@ def no_answer_of_anothers(s, p):
 
 if __name__ == "__main__":
     sys.exit(run_tests([switched_on, key_alone, byte_for_byte, nothing_of_ours, no_page_of_ours, own_ports,
-                        nobody_there, version_six, port_stays_free, http_two, web_socket, no_answer_of_anothers]))
+                        nobody_there, version_six, port_stays_free, by_tls, http_two, web_socket,
+                        no_answer_of_anothers]))

@@ -59,6 +59,8 @@
 	"\terror_page 421 = @handrail_port_ask;\n"                                                 \
 	"\terror_page 500 = @handrail_failed;\n"                                                   \
 	"\terror_page 502 503 504 = @handrail_port_away;\n"                                        \
+	"\tproxy_ssl_server_name on;\n"                                                            \
+	"\tproxy_ssl_name $http_host;\n"                                                           \
 	"\tproxy_pass "                                                                            \
 	"$handrail_port_scheme://$handrail_port_host:$handrail_port$handrail_port_path;\n"
 
