@@ -1,0 +1,156 @@
+/* The back-end "docker" at an Engine that gives the answers of a list (t/fuzz/fake_http.h): the
+ * ports of a container that exists, the progress of a pull, the limits of a new container. */
+#include "config.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../fuzz/fake_http.h"
+#include "host/backends.h"
+#include "host/config/settings.h"
+#include "host/docker/docker_int.h"
+#include "host/docker/spec.h"
+#include "proto/json.h"
+#include "lines.h"
+
+#define OK "\x82"   /* the status 200, as fake_http.h encodes it */
+#define NEXT "\x1e" /* ends an answer */
+#define PING OK "1.41" NEXT
+
+static const char *const env[] = {"DOCKER_HOST=unix:///nonexistent", NULL}, *const none[] = {NULL};
+
+static struct hr_config *
+config(void)
+{
+	struct hr_config *c = hr_config_new(NULL);
+
+	ck_assert_ptr_nonnull(c);
+	return c;
+}
+
+START_TEST(ports_of_a_container)
+{
+	static const char answers[] =
+	    PING OK "{\"Id\":\"0123abcd\",\"State\":{\"Status\":\"running\"},\"Config\":{\"Env\":["
+		    "\"support=9\",\"port=30001\",\"VSCODE_PORT=40001\",\"APP_PORT_1=50001\","
+		    "\"APP_PORT_2=50002\",\"SESSION_API_KEY=k\",\"PATH=/bin\"]}}";
+	struct hr_config *c = config();
+	struct hr_backend_host host = {.config = c,
+	    .sid = "x",
+	    .plugins = none,
+	    .env = none,
+	    .environ = env,
+	    .stop_fd = -1,
+	    .attach = true,
+	    .any_owner = true};
+	struct hr_endpoint at = {0};
+	enum hr_connected how;
+	struct hr_err err = {0};
+	void *self;
+
+	fake_http_answers(answers, sizeof(answers) - 1, false);
+	ck_assert_int_eq(hr_backend_docker.open(&host, &self, &err), 0);
+	ck_assert_msg(hr_backend_docker.connect(self, &how, &err) == 0, "%s", err.msg);
+	ck_assert_int_eq(how, HR_SANDBOX_FOUND);
+	hr_backend_docker.endpoint(self, &at);
+	ck_assert_str_eq(at.url, "http://127.0.0.1:30001");
+	ck_assert_str_eq(at.key, "k");
+	ck_assert_int_eq(at.vscode_port, 40001);
+	ck_assert_int_eq(at.app_ports[0], 50001);
+	ck_assert_int_eq(at.app_ports[1], 50002);
+	hr_backend_docker.free(self);
+	hr_config_free(c);
+}
+END_TEST
+
+/* ---- pulls ---- */
+
+struct told {
+	unsigned n;
+	unsigned long long done[8], total[8];
+};
+
+static void
+on_progress(void *arg, const char *what, unsigned long long done, unsigned long long total)
+{
+	struct told *t = arg;
+
+	ck_assert_str_eq(what, "pull");
+	ck_assert_uint_lt(t->n, 8);
+	t->done[t->n] = done;
+	t->total[t->n++] = total;
+}
+
+START_TEST(progress_of_a_pull)
+{
+	static const char answers[] =
+	    PING OK "{\"status\":\"Pulling fs layer\",\"id\":\"a\",\"progressDetail\":{}}\n"
+		    "{\"status\":\"Downloading\",\"id\":\"a\",\"progressDetail\":{\"current\":1,"
+		    "\"total\":4}}\n"
+		    "{\"status\":\"Downloading\",\"id\":\"b\",\"progressDetail\":{\"current\":2,"
+		    "\"total\":6}}\n"
+		    "{\"status\":\"Extracting\",\"id\":\"a\",\"progressDetail\":{\"current\":9,"
+		    "\"total\":9}}\n";
+	struct told told = {0};
+	struct hr_engine e;
+	struct hr_err err = {0};
+	int i;
+
+	for (i = 0; i < 2; i++) { /* the second time without a watcher */
+		fake_http_answers(answers, sizeof(answers) - 1, false);
+		ck_assert_int_eq(hr_engine_init(&e, env, &err), 0);
+		ck_assert_msg(
+		    hr_docker_pull(&e, "i:1", i == 0 ? on_progress : NULL, &told, &err) == 0, "%s",
+		    err.msg);
+		hr_engine_done(&e);
+	}
+	ck_assert_uint_eq(told.n, 3); /* none before the first download */
+	ck_assert_uint_eq(told.done[0], 1);
+	ck_assert_uint_eq(told.total[0], 4);
+	ck_assert_uint_eq(told.done[2], 3);
+	ck_assert_uint_eq(told.total[2], 10);
+}
+END_TEST
+
+/* ---- the create call ---- */
+
+START_TEST(standard_limits)
+{
+	static const char *const command[] = {"true", NULL};
+	struct hr_config *c = config();
+	struct hr_backend_host host = {
+	    .config = c, .sid = "x", .plugins = none, .env = none, .environ = env, .stop_fd = -1};
+	struct hr_dockerspec spec = {
+	    .host = &host, .image = "i:1", .command = command, .port = 1, .vscode_port = 2};
+	HR_PUT struct json_object *body = NULL;
+	struct json_object *limits, *files;
+	struct hr_err err = {0};
+
+	ck_assert_int_eq(hr_config_set(c, "sandbox.limits.profile", "standard", &err), 0);
+	body = hr_dockerspec_build(&spec, &err);
+	ck_assert_msg(body != NULL, "%s", err.msg);
+	limits = hr_json_at(body, "HostConfig");
+	ck_assert_int_eq(hr_json_int_at(limits, "CpuPeriod"), 100000);
+	ck_assert_int_eq(hr_json_int_at(limits, "CpuQuota"), 100000);
+	ck_assert_int_eq(hr_json_int_at(limits, "PidsLimit"), 4096);
+	files = hr_json_entry(hr_json_at(limits, "Ulimits"), 0);
+	ck_assert_str_eq(hr_json_text_or(files, "Name", ""), "nofile");
+	ck_assert_int_eq(hr_json_int_at(files, "Soft"), 65536);
+	ck_assert_int_eq(hr_json_int_at(files, "Hard"), 65536);
+	hr_config_free(c);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("docker");
+	TCase *tc = tcase_create("docker");
+
+	tcase_add_test(tc, ports_of_a_container);
+	tcase_add_test(tc, progress_of_a_pull);
+	tcase_add_test(tc, standard_limits);
+	suite_add_tcase(s, tc);
+	return lines_run(s);
+}
