@@ -3,7 +3,6 @@
  * is valid. */
 #include "config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "actions/action.h"

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/clean.h"
 #include "base/dir.h"
 #include "base/err.h"
 #include "base/fd.h"

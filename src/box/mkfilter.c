@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 /* The system calls that fail with EPERM in a box. They act on the machine as a whole, or have been
  * the way out of containers. Namespaces of one's own stay possible: browsers make their sandbox of

@@ -9,11 +9,7 @@
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
-
-#include "base/fd.h"
 
 int
 box_peer_open(void)

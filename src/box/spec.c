@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/path.h"
 #include "proto/json.h"
 
 #define NAME_MAX_BYTES 63 /* maximum bytes of a host name's label */

@@ -10,7 +10,6 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -24,7 +23,6 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/loopback.h"
-#include "base/path.h"
 #include "base/process/pid.h"
 #include "base/process/spawn.h"
 #include "box/fence.h"

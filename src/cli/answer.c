@@ -3,7 +3,6 @@
 
 #include "cli/answer.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <json-c/json_object.h>

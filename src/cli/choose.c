@@ -9,7 +9,6 @@
 #include "cli/cli.h"
 
 #include "base/fd.h"
-#include "base/strv.h"
 #include "host/config/settings.h"
 #include "host/kind.h"
 #include "host/records/record.h"

@@ -1,7 +1,6 @@
 /* Implements build: runtime images. */
 #include "config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text/quote.h"

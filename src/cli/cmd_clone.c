@@ -1,7 +1,6 @@
 /* Implements clone and microagents: a repository for a sandbox, and its instructions for agents. */
 #include "config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"

@@ -2,7 +2,6 @@
  * cursor. */
 #include "config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <json-c/json_object.h>

@@ -3,9 +3,6 @@
 #include "config.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-#include <json-c/json_object.h>
 
 #include "base/err.h"
 #include "cli/commands.h"

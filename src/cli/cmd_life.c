@@ -1,7 +1,6 @@
 /* Implements up, ps, pause, resume and down: the life of sandboxes. */
 #include "config.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +21,6 @@
 #include "base/strv.h"
 #include "host/handle.h"
 #include "host/kind.h"
-#include "host/life/urls.h"
 #include "host/records/record.h"
 #include "proto/json.h"
 

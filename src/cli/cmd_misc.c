@@ -1,8 +1,6 @@
 /* Implements config, id and version. */
 #include "config.h"
 
-#include <stdlib.h>
-
 #include "base/buf.h"
 #include "cli/commands.h"
 

@@ -17,7 +17,6 @@
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "host/box/snapshot.h"
-#include "host/config/settings.h"
 #include "host/docker/snapshots.h"
 #include "host/handle.h"
 #include "proto/json.h"

@@ -1,7 +1,6 @@
 /* Implements url: addresses for a browser. */
 #include "config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <json-c/json.h>

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/err.h"
 #include "base/fd.h"
 #include "base/text/quote.h"
 #include "proto/json.h"

@@ -3,7 +3,6 @@
 #include "e2b/entry.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <grp.h>
 #include <limits.h>
 #include <pwd.h>

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/types.h>
-#include <unistd.h>
 
 #include "base/fd.h"
 #include "files/charset/charset.h"

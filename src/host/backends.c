@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/text/nearest.h"
 #include "base/path.h"
 #include "base/trust.h"

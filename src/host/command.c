@@ -4,8 +4,6 @@
 
 #include "host/command.h"
 
-#include <stdlib.h>
-
 #include <json-c/json.h>
 
 #include "base/clean.h"

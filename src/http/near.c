@@ -14,7 +14,6 @@
 #include <strings.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"

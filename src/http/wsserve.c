@@ -11,7 +11,6 @@
 #include <strings.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"

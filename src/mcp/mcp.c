@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <json-c/json_object.h>
-
 #include "base/text/quote.h"
 #include "mcp/call.h"
 #include "mcp/list.h"

@@ -2,8 +2,6 @@
  * call. */
 #include "config.h"
 
-#include <stdlib.h>
-
 #include <json-c/json_object.h>
 
 #include "files/history.h"

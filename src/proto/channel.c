@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/clock.h"

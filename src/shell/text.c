@@ -5,7 +5,6 @@
 #include "shell/text.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text/swar.h"

@@ -13,7 +13,6 @@
 #include <malloc.h>
 #endif
 
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"

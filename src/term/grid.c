@@ -5,7 +5,6 @@
 
 #include "term/term_int.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static struct term_row *

@@ -6,7 +6,6 @@
 
 #include "term/term_int.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Drops the n oldest rows; `keep`: keeps their buffers. */

@@ -6,7 +6,6 @@
 #include "term/term_int.h"
 #include "base/text/utf8.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {

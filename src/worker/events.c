@@ -2,8 +2,6 @@
  * takes over the connection, and the worker continues with the next request. */
 #include "config.h"
 
-#include <stdlib.h>
-
 #include "worker/hub.h"
 #include "worker/live.h"
 #include "worker/page.h"

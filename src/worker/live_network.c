@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/err.h"
 #include "base/fd.h"
 #include "proto/json.h"
 #include "worker/worker.h"

@@ -3,7 +3,6 @@
  * path is not used. */
 #include "config.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

@@ -19,7 +19,6 @@
 #include "base/buf.h"
 #include "base/dir.h"
 #include "base/fd.h"
-#include "base/path.h"
 #include "box/view.h"
 
 #define ATTRIBUTES_MAX (64u << 10) /* the kernel's limit of a list, and of one value */

@@ -3,11 +3,9 @@
  * rights; inside the repository no link is followed. */
 #include "config.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>

@@ -4,12 +4,8 @@
 
 #include "fleet/network.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include <json-c/json.h>
-
-#include "base/log.h"
 #include "fleet/api/api_int.h"
 #include "fleet/fleet_int.h"
 #include "proto/json.h"

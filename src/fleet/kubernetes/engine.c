@@ -7,7 +7,6 @@
 #include "fleet/kubernetes/store.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <json-c/json.h>

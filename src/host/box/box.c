@@ -8,10 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#include <json-c/json_object.h>
 
 #include "base/err.h"
 #include "base/fd.h"

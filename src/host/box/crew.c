@@ -6,12 +6,10 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "base/clean.h"
 #include "base/err.h"
 #include "base/process/spawn.h"
 

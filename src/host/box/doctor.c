@@ -4,12 +4,9 @@
 #include "host/box/box_int.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <json-c/json_object.h>
 
 #include "base/err.h"
 #include "base/path.h"

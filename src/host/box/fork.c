@@ -17,7 +17,6 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/text/text.h"
 #include "base/volume.h"
 #include "host/box/branch.h"
 #include "host/box/crew.h"

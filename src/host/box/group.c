@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/err.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/process/hierarchy.h"

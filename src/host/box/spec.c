@@ -10,7 +10,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <json-c/json.h>
@@ -18,7 +17,6 @@
 #include "base/account.h"
 #include "base/err.h"
 #include "base/path.h"
-#include "egress/told.h"
 #include "host/command.h"
 #include "host/common/module.h"
 #include "host/common/payload.h"

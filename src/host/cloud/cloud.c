@@ -9,9 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/path.h"
 #include "base/err.h"
 #include "base/random.h"
 #include "host/common/owner.h"

@@ -3,7 +3,6 @@
 
 #include "host/common/payload.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

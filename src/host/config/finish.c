@@ -4,7 +4,6 @@
 
 #include "host/config/settings.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -22,7 +22,6 @@
 #include "host/common/recordtext.h"
 #include "host/records/portlock.h"
 #include "host/backends.h"
-#include "host/life/urls.h"
 #include "proto/json.h"
 
 #define PREFIX HR_CONTAINER_PREFIX

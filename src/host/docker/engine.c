@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <json-c/json_object.h>
-
 #include "base/err.h"
 #include "base/text/text.h"
 #include "host/records/record.h"

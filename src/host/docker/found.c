@@ -15,7 +15,6 @@
 #include "host/common/owner.h"
 #include "host/common/statedir.h"
 #include "host/docker/docker_int.h"
-#include "host/life/pool.h"
 #include "host/records/record.h"
 #include "proto/json.h"
 

@@ -1,7 +1,6 @@
 /* Lists and removes runtime images of a Docker Engine. */
 #include "config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <json-c/json_object.h>

@@ -2,7 +2,6 @@
 #include "config.h"
 
 #include <poll.h>
-#include <stdlib.h>
 
 #include <json-c/json_object.h>
 

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <json-c/json_object.h>
-
 #include "proto/json.h"
 
 #define BUILD_SILENCE_S 1800 /* seconds without a byte of output */

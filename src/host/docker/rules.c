@@ -6,7 +6,6 @@
 
 #include "host/docker/docker_int.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

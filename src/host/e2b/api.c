@@ -5,7 +5,6 @@
 #include "host/e2b/e2b.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"

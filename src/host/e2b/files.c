@@ -3,8 +3,6 @@
 
 #include "host/e2b/e2b.h"
 
-#include <stdlib.h>
-
 #include "base/err.h"
 
 #define WHO "E2B's daemon"

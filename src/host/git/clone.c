@@ -1,7 +1,6 @@
 /* Clones a repository into a sandbox (doc/host.md, "Repositories"). */
 #include "config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"

@@ -4,7 +4,6 @@
 #include "config.h"
 
 #include <link.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <json-c/json.h>

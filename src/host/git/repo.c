@@ -2,7 +2,6 @@
  * "Repositories"). */
 #include "config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "host/life/action.h"

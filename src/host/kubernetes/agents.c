@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <json-c/json_object.h>
-
 #include "base/err.h"
 #include "host/kubernetes/kubernetes_int.h"
 #include "proto/json.h"

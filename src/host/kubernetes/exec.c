@@ -14,8 +14,6 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include <json-c/json_object.h>
-
 #include "base/fd.h"
 #include "base/err.h"
 #include "proto/json.h"

@@ -4,7 +4,6 @@
 #include "host/kubernetes/look.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <json-c/json.h>

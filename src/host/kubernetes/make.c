@@ -6,7 +6,6 @@
 #include "host/kubernetes/kubernetes_int.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <json-c/json_object.h>

@@ -3,10 +3,7 @@
 
 #include "host/kubernetes/kubernetes_int.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#include <json-c/json_object.h>
 
 #include "base/err.h"
 #include "base/text/text.h"

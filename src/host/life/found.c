@@ -9,7 +9,6 @@
 
 #include "base/err.h"
 #include "host/mask.h"
-#include "host/life/pool.h"
 #include "host/records/record.h"
 #include "proto/json.h"
 

@@ -2,7 +2,6 @@
  * (doc/host.md, "MCP servers"). */
 #include "config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <json-c/json.h>

@@ -1,8 +1,6 @@
 /* Implements the rules of a sandbox's network, which some back-ends have. */
 #include "config.h"
 
-#include <stdlib.h>
-
 #include "base/err.h"
 #include "host/handle.h"
 

@@ -7,13 +7,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <json-c/json_object.h>
 
 #include "base/dir.h"
 #include "base/fd.h"

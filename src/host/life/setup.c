@@ -5,7 +5,6 @@
 #include "host/life/setup.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>

@@ -4,7 +4,6 @@
 #include "host/life/tasks.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <json-c/json_object.h>

@@ -3,11 +3,7 @@
 
 #include "host/life/tokens.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <json-c/json.h>
 
 #include "base/err.h"
 #include "base/text/text.h"

@@ -28,7 +28,6 @@
 #include "host/common/proc.h"
 #include "host/common/ready.h"
 #include "host/runbase.h"
-#include "host/life/pool.h"
 #include "host/records/record.h"
 
 #define NAME_DIGITS 16 /* hexadecimal digits of a run directory's name */

@@ -5,7 +5,6 @@
 
 #include "host/modal/modal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"

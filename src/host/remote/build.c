@@ -9,9 +9,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
-#include <unistd.h>
-
-#include <json-c/json_object.h>
 
 #include "base/fd.h"
 #include "base/path.h"

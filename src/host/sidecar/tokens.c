@@ -4,12 +4,10 @@
 
 #include "host/sidecar/egress.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <json-c/json.h>
 
-#include "base/err.h"
 #include "host/config/rules.h"
 #include "host/life/tokens.h"
 #include "host/records/secret.h"

@@ -17,7 +17,6 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/loop.h"
-#include "base/process/pid.h"
 
 /* ms without a server after which the sandbox has ended for good; handraild's successor is there
  * within seconds */

@@ -5,7 +5,6 @@
 #include "plugins/envd/rpc.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

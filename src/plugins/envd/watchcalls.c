@@ -4,7 +4,6 @@
 
 #include "plugins/envd/rpc.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

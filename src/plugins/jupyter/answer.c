@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#include <json-c/json.h>
-
 #include "proto/frame.h"
 #include "proto/httperr.h"
 #include "proto/json.h"

@@ -10,7 +10,6 @@
 
 #include <json-c/json.h>
 
-#include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"
 #include "e2b/setup.h"

@@ -4,7 +4,6 @@
 #include "plugins/jupyter/spec.h"
 
 #include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

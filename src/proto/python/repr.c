@@ -12,7 +12,6 @@
 #include <utf8proc.h>
 
 #include "base/text/floatrepr.h"
-#include "base/text/swar.h"
 #include "base/text/utf8.h"
 
 /* Implements Python's str.isprintable(): not categories C* and Z*, except the blank. */

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,7 +17,6 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/process/pid.h"
-#include "base/process/spawn.h"
 #include "supervisor/run/rundir.h"
 
 #define END_MS 5000

@@ -20,7 +20,6 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/process/pid.h"
-#include "base/process/spawn.h"
 #include "supervisor/children/adopt.h"
 #include "supervisor/run/rundir.h"
 

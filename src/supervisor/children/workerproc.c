@@ -1,7 +1,6 @@
 /* Starts the process of a worker: its program, options and descriptors (proto/PROTOCOL). */
 #include "config.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/log.h"

@@ -2,7 +2,6 @@
 
 #include "worker/e2b/mime.h"
 
-#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 

@@ -26,7 +26,6 @@
 #include "worker/live.h"
 #include "worker/once.h"
 #include "worker/request/key.h"
-#include "worker/v1/bound.h"
 #include "worker/v1/command.h"
 
 #define WHOLE_MAX ((uint64_t)16 << 20) /* maximum bytes per stream of execute_bash_command */

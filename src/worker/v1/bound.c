@@ -28,7 +28,6 @@
 #include "base/clock.h"
 #include "base/dir.h"
 #include "base/process/pid.h"
-#include "base/process/spawn.h"
 #include "session/exec_work.h"
 
 #define GRACE_MS 1000 /* time from SIGTERM to SIGKILL */

@@ -3,7 +3,6 @@
 
 #include "plugins/browser/act/act_int.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "plugins/browser/act/input.h"
