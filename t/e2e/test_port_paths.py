@@ -314,14 +314,16 @@ def http_two():
     with certificate() as made:
         with Server(env=ENV, settings=dict(OPEN, tls_certificate=made[0], tls_certificate_key=made[1])) as s:
             for make in ((), (lambda port: OfVersionSix("::1", port),)):
-                with program(*make) as p:
-                    out = subprocess.run(
-                        ["curl", "-sSk", "--http2", "-X", "POST", "-T", "-", "-w", "\n%{http_version} %{http_code}",
-                         "-H", "X-Session-API-Key: " + KEY["X-Session-API-Key"],
-                         "https://127.0.0.1:%d/port/%d/" % (s.port, p.server_address[1])],
-                        input=body, stdout=subprocess.PIPE, timeout=PATIENCE, check=True).stdout.split(b"\n")
-                    equal((json.loads(out[0])["sum"], out[-1]), (hashlib.sha256(body).hexdigest(), b"2 200"))
-                    equal(p.asked, 1)
+                for method in ("POST", "GET"):
+                    with program(*make) as p:
+                        out = subprocess.run(
+                            ["curl", "-sSk", "--http2", "-X", method, "-T", "-", "-w",
+                             "\n%{http_version} %{http_code}",
+                             "-H", "X-Session-API-Key: " + KEY["X-Session-API-Key"],
+                             "https://127.0.0.1:%d/port/%d/" % (s.port, p.server_address[1])],
+                            input=body, stdout=subprocess.PIPE, timeout=PATIENCE, check=True).stdout.split(b"\n")
+                        equal((json.loads(out[0])["sum"], out[-1], p.asked),
+                              (hashlib.sha256(body).hexdigest(), b"2 200", 1), method)
 
 
 @both
