@@ -189,7 +189,7 @@ def programs(f):
                     "port": 3000, "code": 502})
     host = "3000-%s.%s" % (o["sandboxID"], DOMAIN)
     equal(f.edge("GET", "/", o, 3000), closed)
-    equal(f.edge("GET", "/", host=host), closed)
+    equal((f.edge("GET", "/", host=host), f.head["Server"]), (closed, "nginx"), "without its version")
     start_echo(f, o, "127.0.0.1 3000", "::1 3001")
     for way in ({"o": o, "port": 3000}, {"host": host}, {"host": host.replace(".", "-client.", 1)}):
         status, text = f.edge("GET", "/a%20b?c", X_Access_Token="t", **way)
