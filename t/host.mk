@@ -50,6 +50,8 @@ noinst_PROGRAMS += %D%/fuzz/fuzz_box %D%/fuzz/fuzz_ids %D%/fuzz/fuzz_oci
 endif
 t_unit_test_box_SOURCES = %D%/unit/test_box.c
 t_unit_test_box_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_box_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=access,--wrap=box_mount_copy,--wrap=box_mount_flags \
+	-Wl,--wrap=box_mount_move,--wrap=box_mount_new,--wrap=hr_random_uuid
 t_unit_test_box_LDADD = libbox.la $(CHECK_LIBS)
 t_unit_test_egress_told_SOURCES = %D%/unit/test_egress_told.c
 t_unit_test_egress_told_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
@@ -73,6 +75,7 @@ t_fuzz_fuzz_ids_LDADD = libbox.la
 fuzz_oci_parts = src/box/oci/import.c src/box/oci/oci.h src/box/oci/out.c src/box/oci/pack.c src/box/oci/unpack.c
 t_unit_test_box_oci_SOURCES = %D%/unit/test_box_oci.c %D%/unit/lines.h %D%/unit/scratch.h $(fuzz_oci_parts)
 t_unit_test_box_oci_CFLAGS = $(handrail_layer_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_box_oci_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=hr_fd_next_data
 t_unit_test_box_oci_LDADD = $(handrail_layer_LDADD) $(CHECK_LIBS)
 t_fuzz_replay_oci_SOURCES = %D%/fuzz/fuzz_oci.c %D%/fuzz/replay_main.c $(fuzz_oci_parts)
 t_fuzz_replay_oci_CFLAGS = $(handrail_layer_CFLAGS)
@@ -168,6 +171,7 @@ check_PROGRAMS += %D%/unit/test_near
 TESTS += %D%/unit/test_near
 t_unit_test_near_SOURCES = %D%/unit/test_near.c
 t_unit_test_near_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_near_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=hr_now_ms
 t_unit_test_near_LDADD = libhttp.la libbase.la $(CHECK_LIBS) -lpthread
 if KUBERNETES
 check_PROGRAMS += %D%/unit/test_kubernetes

@@ -1,12 +1,18 @@
-/* The document of a box: what is read from it, and which error names what is wrong. */
+/* The document of a box: what is read from it, and which error names what is wrong; and the files
+ * of the kernel that a box does not see. */
 #include "config.h"
 
 #include <check.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "box/ids.h"
+#include "box/mask.h"
+#include "box/mount.h"
 #include "box/spec.h"
 
 #define BASE "\"name\":\"a\",\"storage\":\"/s\",\"argv\":[\"/x\"]"
@@ -176,6 +182,71 @@ START_TEST(subordinate_ids)
 }
 END_TEST
 
+/* ---- the mask, of a kernel without a boot ID; no mount is made ---- */
+
+static bool hides_others; /* another file was hidden */
+
+int __wrap_access(const char *path, int mode);
+int __wrap_hr_random_uuid(char *ret, struct hr_err *err);
+int __wrap_box_mount_copy(int at, const char *path, unsigned flags);
+int __wrap_box_mount_flags(int fd, unsigned flags, uint64_t attributes);
+int __wrap_box_mount_move(int from, const char *to);
+int __wrap_box_mount_new(const char *type, const char *const *options, unsigned attributes);
+
+int
+__wrap_access(const char *path, int mode)
+{
+	(void)mode;
+	ck_assert_str_eq(path, "/proc/sys/kernel/random/boot_id");
+	errno = ENOENT;
+	return -1;
+}
+
+int
+__wrap_hr_random_uuid(char *ret, struct hr_err *err)
+{
+	(void)ret, (void)err;
+	ck_abort_msg("a boot ID was made");
+}
+
+int
+__wrap_box_mount_copy(int at, const char *path, unsigned flags)
+{
+	(void)at, (void)path, (void)flags;
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+int
+__wrap_box_mount_flags(int fd, unsigned flags, uint64_t attributes)
+{
+	(void)fd, (void)flags, (void)attributes;
+	return 0;
+}
+
+int
+__wrap_box_mount_move(int from, const char *to)
+{
+	(void)from, (void)to;
+	hides_others = true;
+	return 0;
+}
+
+int
+__wrap_box_mount_new(const char *type, const char *const *options, unsigned attributes)
+{
+	(void)type, (void)options, (void)attributes;
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+START_TEST(no_boot_id)
+{
+	struct hr_err e = {0};
+
+	ck_assert_msg(box_mask(&e) == 0, "%s", e.msg);
+	ck_assert(hides_others);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -189,6 +260,7 @@ main(void)
 	tcase_add_loop_test(t, errors, 0, (int)(sizeof(wrong) / sizeof(*wrong)));
 	tcase_add_test(t, too_many_mounts);
 	tcase_add_test(t, subordinate_ids);
+	tcase_add_test(t, no_boot_id);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);

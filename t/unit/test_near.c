@@ -236,7 +236,7 @@ serve(void *arg)
 }
 
 static void
-start(struct server *s)
+start_listener(struct server *s)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET};
 	socklen_t len = sizeof(a);
@@ -247,6 +247,12 @@ start(struct server *s)
 	ck_assert_int_eq(listen(s->listener, 1), 0);
 	ck_assert_int_eq(getsockname(s->listener, (struct sockaddr *)&a, &len), 0);
 	(void)snprintf(s->url, sizeof(s->url), "http://127.0.0.1:%d/x?y", ntohs(a.sin_port));
+}
+
+static void
+start(struct server *s)
+{
+	start_listener(s);
 	ck_assert_int_eq(pthread_create(&s->thread, NULL, serve, s), 0);
 }
 
@@ -397,6 +403,89 @@ START_TEST(answered_drop_by_drop)
 }
 END_TEST
 
+/* ---- the limit of a request by libcurl ---- */
+
+#define LIMIT_S 60
+#define STEP_MS 40000 /* two of them are more than the limit */
+
+static _Atomic int64_t ahead_ms; /* by which the clock is ahead */
+static int looks = -1;           /* counts the looks at the clock */
+
+int64_t __real_hr_now_ms(void);
+int64_t __wrap_hr_now_ms(void);
+
+int64_t
+__wrap_hr_now_ms(void)
+{
+	const int64_t now = __real_hr_now_ms() + ahead_ms;
+
+	if (looks >= 0)
+		(void)eventfd_write(looks, 1);
+	return now;
+}
+
+/* Accepts the connection of the client after two others, and answers in two parts. A step of the
+ * clock comes before its connection, and another one between its request and the answer. */
+static void *
+serve_late(void *arg)
+{
+	static const char first[] = "HTTP/1.1 200 OK\r\n", rest[] = "Content-Length: 0\r\n\r\n";
+	struct server *s = arg;
+	eventfd_t n;
+	int i, fd = -1;
+
+	(void)eventfd_read(looks, &n); /* the client waits for its connection */
+	ahead_ms = STEP_MS;
+	for (i = 0; i < 3; i++) {
+		(void)close(fd);
+		fd = accept(s->listener, NULL, NULL);
+	}
+	ck_assert_int_gt(read(fd, s->got, sizeof(s->got)), 0);
+	ahead_ms = 2 * STEP_MS;
+	(void)eventfd_write(looks, 1);
+	(void)eventfd_read(looks, &n); /* forgets the looks so far */
+	(void)send(fd, first, strlen(first), MSG_NOSIGNAL);
+	(void)eventfd_read(looks, &n);
+	(void)send(fd, rest, strlen(rest), MSG_NOSIGNAL);
+	(void)close(fd);
+	return NULL;
+}
+
+/* The time until the connection is there does not count for the answer. */
+START_TEST(connected_late)
+{
+	struct hr_http_request req = {.method = "GET", .watch_fd = -1, .timeout_s = LIMIT_S};
+	struct sockaddr_in at = {.sin_family = AF_INET};
+	struct hr_err err = {0};
+	struct hr_http *h = hr_http_new(&err);
+	socklen_t len = sizeof(at);
+	struct hr_http_answer a;
+	struct server s = {0};
+	char to[64];
+	int others[2], i;
+
+	start_listener(&s);
+	ck_assert_int_eq(getsockname(s.listener, (struct sockaddr *)&at, &len), 0);
+	/* they fill the queue: the kernel drops the client's first packet, and it sends another */
+	for (i = 0; i < 2; i++) {
+		others[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		ck_assert_int_eq(connect(others[i], (struct sockaddr *)&at, sizeof(at)), 0);
+	}
+	looks = eventfd(0, EFD_CLOEXEC);
+	ck_assert_int_eq(pthread_create(&s.thread, NULL, serve_late, &s), 0);
+	req.url = s.url;
+	(void)snprintf(to, sizeof(to), "127.0.0.1:%d", ntohs(at.sin_port));
+	req.connect_to = to; /* which is libcurl's */
+	ck_assert_msg(hr_http_do(h, &req, &a, &err) == 0, "%s", err.msg);
+	ck_assert_int_eq(a.status, 200);
+	stop(&s);
+	hr_http_answer_done(&a);
+	hr_http_free(h);
+	for (i = 0; i < 2; i++)
+		(void)close(others[i]);
+}
+END_TEST
+
 START_TEST(no_answer)
 {
 	struct server hangs_up = {.answer = "", .read_first = 1}, silent = {.answer = NULL};
@@ -479,6 +568,7 @@ main(void)
 	tcase_add_test(n, answered_too_early);
 	tcase_add_test(n, answered_without_end);
 	tcase_add_test(n, answered_drop_by_drop);
+	tcase_add_test(n, connected_late);
 	tcase_add_test(n, no_answer);
 	tcase_add_test(n, a_header_of_two_lines);
 	suite_add_tcase(s, n);
