@@ -93,7 +93,7 @@ def lists(h):
     h.fails(2, "the back-end local has no snapshots", "up", "-q", "-r", "local", "two", "--from", "t.1")
     equal([n for n in os.listdir(h.path("state")) if n.startswith("two")], [])
     h.ok("run", "-n", "one", "for i in {1..260}; do mkdir d && cd d || break; done; cd /workspace")
-    h.fails(1, "deeper than 240 levels", "snapshot", "one", "deep")
+    h.fails(1, "handrail: the box has directories deeper than 240 levels", "snapshot", "one", "deep")
     equal((stored(h), h.ok("run", "-n", "one", "echo on")), (["t.1"], "on\n"))
     if h.uid == 0:  # the other account has no name, which a local sandbox needs
         h.ok("up", "-q", "-r", "local", "here")
