@@ -51,7 +51,7 @@ static void
 draw(const struct hr_buf *b)
 {
 	struct winsize size = {0};
-	size_t room = ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 79;
+	size_t room = ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col - 1u : 79;
 	HR_BUF(out, LINE_MAX_LEN);
 
 	hr_buf_adds(&out, "\r\033[K");

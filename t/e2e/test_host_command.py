@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The handrail command itself: every option's errors, and the commands that need no sandbox."""
 
+import fcntl
 import http.server
 import json
 import os
@@ -12,8 +13,10 @@ import shutil
 import signal
 import socket
 import socketserver
+import struct
 import subprocess
 import sys
+import termios
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -454,9 +457,10 @@ def events():
         h.end_orphans()
 
 
-def on_a_terminal(h, *argv):
+def on_a_terminal(h, *argv, columns=0):
     """What it writes to a terminal that is its stderr."""
     master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
     p = subprocess.Popen([os.path.join(BUILD, "handrail")] + list(argv), env=h.env, cwd=h.path("cwd"),
                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave)
     os.close(slave)
@@ -480,6 +484,9 @@ def progress():
         said = on_a_terminal(h, "put", "big", workspace)
         equal(("\r\x1b[Kupload [" in said, said.endswith("\r\x1b[K")), (True, True), said)
         equal("download " in on_a_terminal(h, "get", workspace, "back"), True, "the other way")
+        for columns in (1, 2, 20):  # no line reaches the last column, after which the terminal would start another
+            said = on_a_terminal(h, "put", "big", workspace, columns=columns)
+            equal(max(len(part) for part in said.split("\r\x1b[K")), columns - 1, said)
         equal(on_a_terminal(h, "put", "-q", "big", workspace), "", "--quiet")
         equal(h("put", "big", workspace).stderr, "", "no terminal")
 
