@@ -45,6 +45,7 @@ START_TEST(ports_of_a_container)
 	    .attach = true,
 	    .any_owner = true};
 	struct hr_endpoint at = {0};
+	HR_FREE char *editor = NULL;
 	enum hr_connected how;
 	struct hr_err err = {0};
 	void *self;
@@ -57,6 +58,8 @@ START_TEST(ports_of_a_container)
 	ck_assert_str_eq(at.url, "http://127.0.0.1:30001");
 	ck_assert_str_eq(at.key, "k");
 	ck_assert_int_eq(at.vscode_port, 40001);
+	ck_assert_int_eq(hr_docker_vscode_url(self, &editor, &err), 0);
+	ck_assert_str_eq(editor, "http://localhost:40001/");
 	ck_assert_int_eq(at.app_ports[0], 50001);
 	ck_assert_int_eq(at.app_ports[1], 50002);
 	hr_backend_docker.free(self);

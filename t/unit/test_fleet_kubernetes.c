@@ -106,7 +106,8 @@ static const char *const damaged[] = {"null", "[]", "{}", "{\"id\":\"" ID "\",\"
     "{\"id\":\"short\",\"state\":1,\"request\":\"\"}",
     "{\"id\":\"" ID "\",\"state\":99,\"request\":\"\"}",
     "{\"id\":\"" ID "\",\"state\":-1,\"request\":\"\"}", "{\"id\":1,\"state\":1,\"request\":\"\"}",
-    "{\"sum\":\"zz\",\"id\":1}", "{\"sum\":7,\"id\":1}"};
+    "{\"sum\":\"zz\",\"id\":1}", "{\"sum\":7,\"id\":1}", "{\"sum\":\"" ID ID "\",\"id\":0}",
+    "{\"sum\":\"" ID ID "\"}"};
 
 START_TEST(nothing_of_ours)
 {
