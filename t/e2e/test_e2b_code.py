@@ -19,7 +19,7 @@ from lib import process  # noqa: E402
 from lib.supervised import BUILDDIR, PATIENCE, Server, kill_wait, run_tests  # noqa: E402
 from lib.tap import Skip, equal, skip_all  # noqa: E402
 
-PYTHON = "/usr/bin/python3"
+PYTHON = os.environ.get("HANDRAIL_JUPYTER_PYTHON", "/usr/bin/python3")
 PREFIX = "/handrail/e2b/code"
 END = {"type": "end_of_execution"}
 KEEPALIVE = {"type": "keepalive"}
@@ -186,6 +186,30 @@ def a_plot_is_a_picture():
         equal([picture["png"][:11], picture["is_main_result"]], ["iVBORw0KGgo", False])
 
 
+# stand-ins for both packages; the chart of the second figure cannot be made
+FIGURES = """
+import sys, types
+for name in ("matplotlib", "matplotlib.figure", "e2b_charts"):
+    sys.modules[name] = types.ModuleType(name)
+class Figure:
+    def __repr__(self):
+        return "F"
+sys.modules["matplotlib.figure"].Figure = Figure
+sys.modules["e2b_charts"].chart_figure_to_dict = lambda f: {"type": "bar", "elements": [f.x, float("nan")]}
+display(Figure())
+f = Figure()
+f.x = 1
+f
+"""
+
+
+def a_figure_is_a_chart():
+    with Code() as s:
+        got = [line for line in s.run(FIGURES) if line["type"] == "result"]
+        equal(got, [result("F", False), result("F", chart={"type": "bar", "elements": [1, None]})])
+        equal(s.run("sys.modules['e2b_charts'] = None; f")[1], result("F"))
+
+
 def a_table_is_data():
     if subprocess.run([PYTHON, "-c", "import pandas"], stderr=subprocess.DEVNULL).returncode:
         raise Skip("there is no pandas (package python3-pandas)")
@@ -193,6 +217,10 @@ def a_table_is_data():
         got = s.run("import pandas; pandas.DataFrame({'a': [1, 2], 't': pandas.to_datetime(['2026-01-02'] * 2)})")
         equal(got[1]["data"], {"a": [1, 2], "t": ["2026-01-02T00:00:00"] * 2})
         equal(got[1]["html"].startswith("<div>"), True)
+        got = s.run("pandas.DataFrame({'a': [1.5, None], 't': [pandas.Timestamp('2026-01-02'), None], "
+                    "'d': [pandas.Timedelta('1s'), None], 'o': [[float('nan')], {1}], 1: [True, False]})")
+        equal(got[1]["data"], {"a": [1.5, None], "t": ["2026-01-02T00:00:00", None], "d": ["P0DT0H0M1S", None],
+                               "o": [[None], "{1}"], "1": [True, False]})
 
 
 def contexts():
@@ -447,7 +475,8 @@ if __name__ == "__main__":
     if subprocess.run([PYTHON, "-c", "import ipykernel"], stderr=subprocess.DEVNULL).returncode:
         skip_all("there is no kernel for %s: apt-get install python3-ipykernel" % PYTHON)
     sys.exit(run_tests([
-        nothing_runs_before_it_is_needed, executions, a_plot_is_a_picture, a_table_is_data, contexts, variables,
+        nothing_runs_before_it_is_needed, executions, a_plot_is_a_picture, a_figure_is_a_chart, a_table_is_data,
+        contexts, variables,
         other_kernels, a_client_that_leaves_interrupts, endless_output_of_nobody, a_line_every_five_seconds,
         killed_kernel, killed_interpreter, a_slow_reader_holds_its_kernel, a_hundred_wait, hostile_bodies,
         without_a_kernel]))
