@@ -9,9 +9,11 @@ const [directory, version] = process.argv.slice(2)
 const here = path.join(directory, 'js' + version)
 const code = version.startsWith('2.8')
 const require = createRequire(pathToFileURL(path.join(here, 'x.js')))
-const { Sandbox, CommandExitError, FilesystemEventType } = require(code ? '@e2b/code-interpreter' : 'e2b')
+const { Sandbox, SandboxError, CommandExitError, FilesystemEventType } = require(code ? '@e2b/code-interpreter' : 'e2b')
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms))
 class Lacking extends Error {}
+// the features that the service has not
+const without = (process.env.E2B_WITHOUT ?? '').split(' ')
 
 async function until (call) {
   for (let i = 0; i < 600; i++) {
@@ -143,6 +145,53 @@ const cases = {
     } finally {
       assert.equal(await p.kill(), true)
     }
+  },
+  async network () {
+    if (without.includes('network')) throw new Lacking()
+    const p = await Sandbox.create({ network: { allowOut: ['1.1.1.1'], denyOut: ['0.0.0.0/0'], allowPublicTraffic: false } })
+    try {
+      const url = 'https://' + p.getHost(8001)
+      assert.equal((await fetch(url)).status, 403)
+      assert.equal((await fetch(url, { headers: { 'E2b-Traffic-Access-Token': p.trafficAccessToken } })).status, 502)
+      assert.deepEqual((await p.getInfo()).network.allowOut, ['1.1.1.1'])
+      await p.updateNetwork({ denyOut: ['0.0.0.0/0'] })
+      const { network } = await p.getInfo()
+      assert.deepEqual([network.allowOut ?? [], network.denyOut], [[], ['0.0.0.0/0']])
+      await assert.rejects(p.commands.run('exec 3<>/dev/tcp/1.1.1.1/80; echo >&3; read <&3'), CommandExitError)
+    } finally {
+      await p.kill()
+    }
+    await assert.rejects(Sandbox.create({ network: { allowOut: ['10.0.0.1'], denyOut: ['0.0.0.0/0'] } }), SandboxError)
+  },
+  async copies (s) {
+    if (without.includes('copies')) throw new Lacking()
+    await s.files.write('copied', 'first')
+    const made = await s.createSnapshot({ name: 'copy' })
+    const all = (await s.fork({ count: 2, timeoutMs: 60000 })).map((f) => f.sandbox ?? f)
+    try {
+      await all[0].files.write('copied', 'other')
+      assert.deepEqual(await Promise.all([...all, s].map((p) => p.files.read('copied'))), ['other', 'first', 'first'])
+      const found = await Sandbox.listSnapshots({ sandboxId: s.sandboxId }).nextItems()
+      assert.deepEqual(found.map((i) => i.snapshotId), [made.snapshotId])
+      all.push(await Sandbox.create(made.snapshotId, { timeoutMs: 60000 }))
+      assert.equal((await all[2].commands.run('cat copied; pwd; id -un')).stdout, 'first/home/user\nuser\n')
+    } finally {
+      for (const p of all) assert.equal(await p.kill(), true)
+      assert.deepEqual([await Sandbox.deleteSnapshot(made.snapshotId), await Sandbox.deleteSnapshot(made.snapshotId)], [true, false])
+    }
+  },
+  async git (s) {
+    await s.git.init('r', { initialBranch: 'main' })
+    await s.files.write('r/a', '1')
+    assert.deepEqual((await s.git.status('r')).fileStatus.map((f) => [f.name, f.status]), [['a', 'untracked']])
+    await s.git.add('r')
+    await s.git.commit('r', 'one', { authorName: 'n', authorEmail: 'n@e.example' })
+    await s.git.createBranch('r', 'other')
+    const { branches, currentBranch } = await s.git.branches('r')
+    assert.deepEqual([currentBranch, branches.sort()], ['other', ['main', 'other']])
+    await s.git.clone('file:///home/user/r', { path: 'c', branch: 'main' })
+    assert.equal((await s.git.status('c')).isClean, true)
+    await assert.rejects(s.git.clone('file:///home/user/none', { path: 'd' }))
   },
   async metrics (s) {
     const m = await s.getMetrics()

@@ -5,6 +5,7 @@ import asyncio
 import datetime
 import importlib.metadata
 import inspect
+import os
 import sys
 import threading
 import time
@@ -19,6 +20,10 @@ try:
 except ModuleNotFoundError:
     from e2b import AsyncSandbox, Sandbox
     CODE = False
+
+
+# the features that the service has not
+WITHOUT = os.environ.get("E2B_WITHOUT", "").split()
 
 
 class Lacking(Exception):
@@ -242,6 +247,70 @@ def pause(s):
         equal(p.kill(), True)
 
 
+def network(s):
+    has(hasattr(s, "update_network") and "network" not in WITHOUT)
+    p = create(network={"allow_out": ["1.1.1.1"], "deny_out": ["0.0.0.0/0"], "allow_public_traffic": False})
+    try:
+        url = "https://" + p.get_host(8001)
+        equal((fetch(url)[0], fetch(url, **{"E2b-Traffic-Access-Token": p.traffic_access_token})[0]), (403, 502))
+        equal(p.get_info().network["allow_out"], ["1.1.1.1"])
+        p.update_network({"deny_out": ["0.0.0.0/0"]})
+        equal(p.get_info().network.get("allow_out") or [], [], "an update replaces the rules")
+        equal((p.get_info().network["deny_out"], fetch(url)[0]), (["0.0.0.0/0"], 403))
+        raises(e2b.CommandExitException, p.commands.run, "exec 3<>/dev/tcp/1.1.1.1/80; echo >&3; read <&3")
+    finally:
+        p.kill()
+    raises(e2b.SandboxException, create, network={"allow_out": ["10.0.0.1"], "deny_out": ["0.0.0.0/0"]})
+
+
+def copies(s):
+    has(hasattr(s, "fork") and "copies" not in WITHOUT)
+    s.files.write("copied", "first")
+    forks = s.fork(count=2, timeout=60)
+    made = s.create_snapshot(name="copy")
+    try:
+        forks[0].files.write("copied", "other")
+        equal([p.files.read("copied") for p in forks + [s]], ["other", "first", "first"])
+        equal([(i.snapshot_id, "copy" in i.names[0]) for i in
+               Sandbox.list_snapshots(sandbox_id=s.sandbox_id).next_items()], [(made.snapshot_id, True)])
+        forks.append(Sandbox.create(made.snapshot_id, timeout=60))
+        equal(forks[2].commands.run("cat copied; pwd; id -un").stdout, "first/home/user\nuser\n")
+    finally:
+        equal([p.kill() for p in forks], [True] * len(forks))
+        equal([Sandbox.delete_snapshot(made.snapshot_id) for _ in range(2)], [True, False])
+
+
+def git(s):
+    has(hasattr(s, "git"))
+    g = s.git
+    g.init("r", initial_branch="main")
+    s.files.write("r/a", "1")
+    equal([(f.name, f.status) for f in g.status("r").file_status], [("a", "untracked")])
+    g.add("r")
+    g.commit("r", "one\ntwo", author_name="n", author_email="n@e.example")
+    g.create_branch("r", "other")
+    equal((g.branches("r").current_branch, sorted(g.branches("r").branches)), ("other", ["main", "other"]))
+    h = s.commands.run("exec git daemon --reuseaddr --base-path=. --export-all --enable=receive-pack --port=9419 "
+                       "--listen=127.0.0.1", background=True)
+    until(lambda: s.commands.run("(exec 3<>/dev/tcp/127.0.0.1/9419) && echo up || :").stdout == "up\n")
+    s.commands.run("git clone -q --bare r remote.git")
+    g.clone("git://127.0.0.1:9419/remote.git", path="c", branch="main")
+    g.configure_user("n", "n@e.example")
+    s.files.write("c/new", "2")
+    g.add("c", files=["new"])
+    g.commit("c", "new")
+    equal(g.status("c").ahead, 1)
+    g.push("c")
+    equal((g.status("c").ahead, g.status("c").is_clean), (0, True))
+    equal(s.commands.run("git -C remote.git log --format=%s main").stdout, "new\none two\n")
+    g.remote_add("r", "up", "git://127.0.0.1:9419/remote.git")
+    g.checkout_branch("r", "main")
+    g.pull("r", remote="up", branch="main")
+    equal(s.files.read("r/new"), "2")
+    raises(Exception, g.clone, "git://127.0.0.1:9419/none.git", path="d")
+    h.kill()
+
+
 def metrics(s):
     has(hasattr(s, "get_metrics"))
     m = s.get_metrics()
@@ -320,7 +389,7 @@ def main():
     print("pass create", flush=True)
     try:
         for case in (run, stream, stdin, envs, pty, files, watch, urls, host, metadata, timeout, connect, pause,
-                     metrics, kill, run_code, asynchronous):
+                     network, copies, git, metrics, kill, run_code, asynchronous):
             name = "async" if case is asynchronous else case.__name__
             try:
                 case(s)

@@ -108,9 +108,12 @@ class Front:
         key = "e2b_" + fleet.key[len("hrk_"):]
         ca = self.top + "/tls/ca.crt"
         shutil.copy(ca, self.top + "/ca.crt")
+        # forks, snapshots and rules of a network are refused elsewhere
+        without = "" if fleet.kind == "box" else "copies network"
         keep = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy") and not k.startswith("E2B_")}
         self.env = dict(keep, E2B_DOMAIN="%s:%d" % (DOMAIN, self.port), E2B_API_KEY=key, SSL_CERT_FILE=ca,
-                        NODE_EXTRA_CA_CERTS=ca, REQUESTS_CA_BUNDLE=ca, HTTP_API=str(fleet.port))
+                        NODE_EXTRA_CA_CERTS=ca, REQUESTS_CA_BUNDLE=ca, HTTP_API=str(fleet.port),
+                        E2B_WITHOUT=without)
 
     def run(self, words, **more):
         """Runs a program for which the name server is the only one."""
@@ -145,7 +148,7 @@ def main():
         skip_all("needs root: for boxes with accounts, and for a name server of its own")
     process.become_subreaper()
     if options.kind == "box":
-        made = E2b(0, "--url-by-name")
+        made = E2b(0, "--url-by-name", "--e2b-file-forks")
     else:
         find_engine()
         made = Fleet("--image", load_image(os.environ["E2E_E2B_IMAGE"]), "--domain", DOMAIN, "--url-by-name",
