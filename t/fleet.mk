@@ -8,7 +8,7 @@ EXTRA_DIST += %D%/corpus/fleet/README %D%/corpus/fleet/remote-0.62.jsonl %D%/e2e
 EXTRA_DIST += %D%/e2e/test_e2b_control.py %D%/e2e/test_e2b_copies.py %D%/e2e/test_e2b_docker.py %D%/e2e/test_e2b_edge.py %D%/e2e/test_e2b_tables.py %D%/e2e/test_e2b_tls.py %D%/e2e/lib/e2bfleet.py %D%/e2e/test_outsider.py %D%/e2e/lib/outsider.py %D%/e2e/test_fleet.py %D%/e2e/test_fleet_builds.py %D%/e2e/test_fleet_docker.py \
 	%D%/e2e/test_fleet_console.py %D%/e2e/test_fleet_upgrades.py %D%/e2e/test_fleet_kills.py %D%/e2e/test_fleet_once.py %D%/e2e/test_fleet_unread.py %D%/e2e/test_fleet_turns.py %D%/e2e/test_fleet_box.py %D%/e2e/test_fleet_copies.py %D%/e2e/test_fleet_paths.py
 # by hand: clients from PyPI
-EXTRA_DIST += %D%/e2e/e2b_program.mjs %D%/e2e/e2b_program.py %D%/e2e/e2b_sdks.py %D%/e2e/fleet_openhands.py %D%/e2e/fleet_v1_sdk.py
+EXTRA_DIST += %D%/e2e/e2b_cli.py %D%/e2e/e2b_program.mjs %D%/e2e/e2b_program.py %D%/e2e/e2b_sdks.py %D%/e2e/fleet_openhands.py %D%/e2e/fleet_v1_sdk.py
 t_unit_test_fleet_SOURCES = %D%/unit/test_fleet.c
 t_unit_test_fleet_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_fleet_LDADD = libfleet.la $(HOST_PARTS) $(CHECK_LIBS) $(JSONC_LIBS)

@@ -34,7 +34,8 @@ from lib.tap import skip_all  # noqa: E402
 
 PYTHON, NPM = ("2.0.0", "2.45.1", "2.63.0", "2.11.5"), ("2.45.0", "2.51.0", "2.8.0")
 PROGRAMS = ([("py " + v, [v + "/bin/python", os.path.join(HERE, "e2b_program.py")]) for v in PYTHON] +
-            [("js " + v, ["node", os.path.join(HERE, "e2b_program.mjs"), ".", v]) for v in NPM])
+            [("js " + v, ["node", os.path.join(HERE, "e2b_program.mjs"), ".", v]) for v in NPM] +
+            [("cli 2.19", ["python3", os.path.join(HERE, "e2b_cli.py"), "./cli2.19.0/node_modules/.bin/e2b"])])
 # passes all on as it comes
 FRONT = """
 daemon off; pid %(top)s/front.pid; error_log stderr crit; worker_processes 1;
