@@ -201,7 +201,6 @@ limits_of(struct box_spec *s, struct hr_err *err)
 
 	if (!has(s->tree, "limits"))
 		return 0;
-	s->has_limits = true;
 	if (only(o, "\"limits\"", limit_members, err) < 0 ||
 	    count_of(o, "memory_bytes", MEMORY_LEAST, &s->limits.memory_bytes, err) < 0 ||
 	    count_of(o, "processes", 8, &s->limits.processes, err) < 0)

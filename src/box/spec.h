@@ -38,7 +38,6 @@ struct box_spec {
 	struct box_mount mounts[BOX_MOUNTS_MAX];
 	size_t nmounts;
 	struct box_limits limits;
-	bool has_limits;
 	char **argv, **env; /* NULL-terminated; owned */
 };
 

@@ -95,16 +95,6 @@ hr_serve_path(const struct hr_serve_request *q)
 }
 
 const char *
-hr_serve_query(const struct hr_serve_request *q)
-{
-	const struct evhttp_uri *uri =
-	    q->req != NULL ? evhttp_request_get_evhttp_uri(q->req) : NULL;
-	const char *query = uri != NULL ? evhttp_uri_get_query(uri) : NULL;
-
-	return query != NULL ? query : "";
-}
-
-const char *
 hr_serve_header(const struct hr_serve_request *q, const char *name)
 {
 	return q->req != NULL ? evhttp_find_header(evhttp_request_get_input_headers(q->req), name)

@@ -14,7 +14,6 @@ struct hr_e2b_write {
 	struct hr_atomic file;
 	bool open;               /* a file is being received */
 	bool wanted;             /* the current part is a file */
-	bool over;               /* the end of the current file is reached or failed */
 	int status;              /* HTTP status of the error; 0: none */
 	struct hr_buf why;       /* message of the error */
 	struct hr_strv paths;    /* the written files */
