@@ -27,12 +27,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 1)
 		return 0;
 	type = types[data[0] % (sizeof(types) / sizeof(*types))];
-	m = hr_pb_read("X", "it", type, (const char *)data + 1, size - 1, &err);
+	m = hr_pb_read("it", type, (const char *)data + 1, size - 1, &err);
 	must((m == NULL) == (err.code != HR_OK));
 	if (m == NULL)
 		return 0;
 	must(hr_pb_put(&a, m, &err) == 0);
-	copy = hr_pb_read("X", "it", type, hr_buf_str(&a), a.len, &err);
+	copy = hr_pb_read("it", type, hr_buf_str(&a), a.len, &err);
 	must(copy != NULL);
 	must(hr_pb_put(&b, copy, &err) == 0);
 	must(a.len == b.len && memcmp(hr_buf_str(&a), hr_buf_str(&b), a.len) == 0);

@@ -23,8 +23,8 @@ hr_modal_open(struct hr_cloud *c, struct hr_err *err)
 
 	c->own = m;
 	if (r == 0)
-		r = hr_grpc_init(&m->api, HR_MODAL_WHO,
-		    hr_cloud_env(c, "MODAL_SERVER_URL", "https://api.modal.com"), err);
+		r = hr_grpc_init(
+		    &m->api, hr_cloud_env(c, "MODAL_SERVER_URL", "https://api.modal.com"), err);
 	if (r == 0) {
 		hr_strv_add(&m->api.secrets, id);
 		hr_strv_add(&m->api.secrets, secret);
@@ -94,8 +94,7 @@ hr_modal_authorize(struct hr_cloud *c, struct hr_err *err)
 	r = hr_modal_ask(
 	    c, "AuthTokenGet", "", &q.base, &hr_pb__auth_token__descriptor, false, &a, &end, &mine);
 	if (r == 0)
-		r = hr_pb_text(
-		    HR_MODAL_WHO, "the answer of AuthTokenGet", "token", a->token, &mine);
+		r = hr_pb_text("the answer of AuthTokenGet", "token", a->token, &mine);
 	if (r == 0)
 		r = hr_text_set(&m->auth, a->token, &mine);
 	if (r == 0 && c->h->secret != NULL)
@@ -144,7 +143,7 @@ hr_modal_app(struct hr_cloud *c, struct hr_err *err)
 	q.has_object_creation_type = 1;
 	q.object_creation_type = HR_MODAL_CREATE_IF_MISSING;
 	if (hr_modal_call(c, "AppGetOrCreate", &q.base, &hr_pb__app__descriptor, &a, err) != 0 ||
-	    hr_pb_text(HR_MODAL_WHO, "the answer of AppGetOrCreate", "app_id", a->app_id, err) != 0)
+	    hr_pb_text("the answer of AppGetOrCreate", "app_id", a->app_id, err) != 0)
 		return -1;
 	return hr_text_set(&m->app_id, a->app_id, err);
 }
@@ -215,8 +214,7 @@ hr_modal_secret(struct hr_cloud *c, const char *const *env, char **ret_id, struc
 		r = hr_modal_call(
 		    c, "SecretGetOrCreate", &q.base, &hr_pb__secret__descriptor, &a, err);
 	if (r == 0)
-		r = hr_pb_text(HR_MODAL_WHO, "the answer of SecretGetOrCreate", "secret_id",
-		    a->secret_id, err);
+		r = hr_pb_text("the answer of SecretGetOrCreate", "secret_id", a->secret_id, err);
 	if (r == 0)
 		r = hr_text_set(ret_id, a->secret_id, err);
 	return r;
@@ -232,7 +230,7 @@ hr_modal_route(struct hr_cloud *c, const char *url, const char *jwt, struct hr_e
 	hr_grpc_done(&m->router);
 	if (c->h->secret != NULL)
 		c->h->secret(c->h->arg, jwt);
-	if (hr_grpc_init(&m->router, HR_MODAL_WHO, url, err) != 0)
+	if (hr_grpc_init(&m->router, url, err) != 0)
 		return -1;
 	hr_strv_add(&m->router.secrets, jwt);
 	hr_strv_addf(&m->router.headers, "authorization: Bearer %s", jwt);
@@ -258,8 +256,8 @@ hr_modal_task(struct hr_cloud *c, struct hr_err *err)
 			    HR_MODAL_WHO ": the sandbox %s has ended (status %d)", c->id,
 			    a->task_result->status);
 		if (r == 0)
-			r = hr_pb_text(HR_MODAL_WHO, "the answer of SandboxGetTaskId", "task_id",
-			    a->task_id, err);
+			r = hr_pb_text(
+			    "the answer of SandboxGetTaskId", "task_id", a->task_id, err);
 		if (r == 0)
 			r = hr_text_set(&m->task, a->task_id, err);
 	}
@@ -268,11 +266,11 @@ hr_modal_task(struct hr_cloud *c, struct hr_err *err)
 	r = hr_modal_call(c, "SandboxGetCommandRouterAccess", &q.base,
 	    &hr_pb__router_access__descriptor, &router, err);
 	if (r == 0)
-		r = hr_pb_text(HR_MODAL_WHO, "the answer of SandboxGetCommandRouterAccess", "jwt",
-		    router->jwt, err);
+		r = hr_pb_text(
+		    "the answer of SandboxGetCommandRouterAccess", "jwt", router->jwt, err);
 	if (r == 0)
-		r = hr_pb_text(HR_MODAL_WHO, "the answer of SandboxGetCommandRouterAccess", "url",
-		    router->url, err);
+		r = hr_pb_text(
+		    "the answer of SandboxGetCommandRouterAccess", "url", router->url, err);
 	if (r == 0)
 		r = hr_modal_route(c, router->url, router->jwt, err);
 	return r;

@@ -33,12 +33,12 @@ static const struct hr_rest_rule rules[] = {
 };
 
 int
-hr_grpc_init(struct hr_grpc *g, const char *who, const char *url, struct hr_err *err)
+hr_grpc_init(struct hr_grpc *g, const char *url, struct hr_err *err)
 {
 	size_t n;
 
-	*g = (struct hr_grpc){.who = who};
-	if (hr_api_url(who, url, err) != 0)
+	*g = (struct hr_grpc){0};
+	if (hr_api_url(HR_MODAL_WHO, url, err) != 0)
 		return -1;
 	if (hr_text_set(&g->url, url, err) != 0)
 		return -1;
@@ -105,12 +105,12 @@ on_frame(void *arg, unsigned flags, const char *p, size_t len)
 	(void)snprintf(subject, sizeof(subject), "the answer of %.150s",
 	    strrchr(t->c->path, '/') != NULL ? strrchr(t->c->path, '/') + 1 : t->c->path);
 	if (flags != 0)
-		r = hr_err_set(&t->err, HR_E_PROTO, "%s: %s is a frame of an unknown type",
-		    t->g->who, subject);
+		r = hr_err_set(&t->err, HR_E_PROTO,
+		    HR_MODAL_WHO ": %s is a frame of an unknown type", subject);
 	else if (t->c->each == NULL && t->n > 0)
 		r = hr_err_set(
-		    &t->err, HR_E_PROTO, "%s: %s is more than one message", t->g->who, subject);
-	m = r == 0 ? hr_pb_read(t->g->who, subject, t->c->type, p, len, &t->err) : NULL;
+		    &t->err, HR_E_PROTO, HR_MODAL_WHO ": %s is more than one message", subject);
+	m = r == 0 ? hr_pb_read(subject, t->c->type, p, len, &t->err) : NULL;
 	if (m == NULL)
 		return 1;
 	t->n++;
@@ -133,11 +133,11 @@ on_bytes(void *arg, const char *p, size_t len)
 
 	if (!t->http2 || !t->grpc)
 		return (void)hr_err_set(&t->err, HR_E_PROTO,
-			   "%s: its address does not speak gRPC over HTTP/2", t->g->who),
+			   HR_MODAL_WHO ": its address does not speak gRPC over HTTP/2"),
 		       -1;
 	r = hr_connect_feed(&t->frames, p, len, &e);
 	if (r < 0)
-		(void)hr_err_set(&t->err, HR_E_PROTO, "%s: its answer: %s", t->g->who, e.msg);
+		(void)hr_err_set(&t->err, HR_E_PROTO, HR_MODAL_WHO ": its answer: %s", e.msg);
 	return r == 0 ? 0 : -1;
 }
 
@@ -196,13 +196,14 @@ explain(const struct turn *t, struct hr_err *err)
 	for (i = 0; i < b.len; i++)
 		if ((unsigned char)b.p[i] < ' ' || b.p[i] == 0x7f)
 			b.p[i] = ' ';
-	(void)hr_err_set(err, code_of(t->status), "%s: %s: %s%s%s", t->g->who,
+	(void)hr_err_set(err, code_of(t->status), HR_MODAL_WHO ": %s: %s%s%s",
 	    strrchr(t->c->path, '/') + 1, word_of(t->status), b.len > 0 ? ": " : "",
 	    hr_buf_str(&b));
 	if (t->status == HR_GRPC_UNAUTHENTICATED)
 		(void)hr_err_set(err, HR_E_PERMISSION,
-		    "%s: %s: UNAUTHENTICATED%s%.300s; check MODAL_TOKEN_ID and MODAL_TOKEN_SECRET",
-		    t->g->who, strrchr(t->c->path, '/') + 1, b.len > 0 ? ": " : "", hr_buf_str(&b));
+		    HR_MODAL_WHO
+		    ": %s: UNAUTHENTICATED%s%.300s; check MODAL_TOKEN_ID and MODAL_TOKEN_SECRET",
+		    strrchr(t->c->path, '/') + 1, b.len > 0 ? ": " : "", hr_buf_str(&b));
 	return -1;
 }
 
@@ -230,18 +231,18 @@ judge(struct turn *t, const struct hr_http_answer *a, int http_rc, const struct 
 	}
 	if (!t->http2 || !t->grpc)
 		return hr_err_set(
-		    err, HR_E_PROTO, "%s: its address does not speak gRPC over HTTP/2", t->g->who);
+		    err, HR_E_PROTO, HR_MODAL_WHO ": its address does not speak gRPC over HTTP/2");
 	if (!told) {
 		t->status = HR_GRPC_LOST;
 		return hr_err_set(err, HR_E_PROTO,
-		    "%s: the answer of %s is cut: it ends without a status", t->g->who,
+		    HR_MODAL_WHO ": the answer of %s is cut: it ends without a status",
 		    strrchr(t->c->path, '/') + 1);
 	}
 	if (t->status != HR_GRPC_OK)
 		return explain(t, err);
 	if (t->c->each == NULL && t->first == NULL) {
 		t->status = HR_GRPC_UNKNOWN;
-		return hr_err_set(err, HR_E_PROTO, "%s: the answer of %s has no message", t->g->who,
+		return hr_err_set(err, HR_E_PROTO, HR_MODAL_WHO ": the answer of %s has no message",
 		    strrchr(t->c->path, '/') + 1);
 	}
 	return 0;

@@ -26,7 +26,6 @@ enum {
 };
 
 struct hr_grpc {
-	const char *who; /* name for messages, such as "Modal" */
 	char *url;
 	struct hr_strv headers; /* headers of each call: "name: value" */
 	struct hr_strv secrets; /* strings that errors must not show */
@@ -57,7 +56,7 @@ struct hr_grpc_end {
 };
 
 /* Initialises g. The URL must be https or on this machine. Returns 0, or -1 with *err set. */
-int hr_grpc_init(struct hr_grpc *g, const char *who, const char *url, struct hr_err *err);
+int hr_grpc_init(struct hr_grpc *g, const char *url, struct hr_err *err);
 void hr_grpc_done(struct hr_grpc *g); /* Accepts a zeroed or initialised struct. */
 
 /* Makes a call. Returns 0 for status 0, with the answer in *ret (ret NULL for streams), which the

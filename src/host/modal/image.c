@@ -36,8 +36,8 @@ builder_version(struct hr_cloud *c, char **ret, struct hr_err *err)
 		return -1;
 	if (a->metadata != NULL && a->metadata->settings != NULL)
 		text = a->metadata->settings->image_builder_version;
-	if (hr_pb_text(HR_MODAL_WHO, "the answer of EnvironmentGetOrCreate",
-		"image_builder_version", text, err) != 0)
+	if (hr_pb_text(
+		"the answer of EnvironmentGetOrCreate", "image_builder_version", text, err) != 0)
 		return -1;
 	return hr_text_set(ret, text, err);
 }
@@ -139,8 +139,7 @@ hr_modal_image(struct hr_cloud *c, const char *name, char **ret_id, struct hr_er
 		r = hr_modal_call(
 		    c, "ImageGetOrCreate", &q.base, &hr_pb__image_answer__descriptor, &a, err);
 	if (r == 0)
-		r = hr_pb_text(
-		    HR_MODAL_WHO, "the answer of ImageGetOrCreate", "image_id", a->image_id, err);
+		r = hr_pb_text("the answer of ImageGetOrCreate", "image_id", a->image_id, err);
 	if (r == 0)
 		done = verdict("building the image", a->result, err);
 	if (done < 0)

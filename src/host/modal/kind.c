@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "host/modal/modal.h"
+#include "host/modal/pb.h"
 
 #define MISSING 44 /* exit status of handrail's commands for a missing file */
 

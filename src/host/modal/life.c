@@ -80,7 +80,7 @@ take_created(struct hr_cloud *c, const HrPb__Created *a, struct hr_err *err)
 	const char *what = "the answer to the request for a sandbox";
 	const HrPb__RouterAccess *r = a->command_router_access;
 
-	if (hr_pb_text(HR_MODAL_WHO, what, "sandbox_id", a->sandbox_id, err) != 0 ||
+	if (hr_pb_text(what, "sandbox_id", a->sandbox_id, err) != 0 ||
 	    hr_text_set(&c->id, a->sandbox_id, err) != 0)
 		return -1;
 	if (c->old)
@@ -88,9 +88,9 @@ take_created(struct hr_cloud *c, const HrPb__Created *a, struct hr_err *err)
 	/* if they are missing, the first command asks for them */
 	if (a->task_id == NULL || r == NULL)
 		return 0;
-	if (hr_pb_text(HR_MODAL_WHO, what, "task_id", a->task_id, err) != 0 ||
-	    hr_pb_text(HR_MODAL_WHO, what, "jwt", r->jwt, err) != 0 ||
-	    hr_pb_text(HR_MODAL_WHO, what, "url", r->url, err) != 0 ||
+	if (hr_pb_text(what, "task_id", a->task_id, err) != 0 ||
+	    hr_pb_text(what, "jwt", r->jwt, err) != 0 ||
+	    hr_pb_text(what, "url", r->url, err) != 0 ||
 	    hr_text_set(&m->task, a->task_id, err) != 0)
 		return -1;
 	return hr_modal_route(c, r->url, r->jwt, err);
@@ -257,7 +257,7 @@ one_page(struct hr_cloud *c, const char *run, double *before, hr_cloud_found_fn 
 		    .owner = tag(l, "handrail_owner"),
 		    .state = "running"};
 
-		r = hr_pb_text(HR_MODAL_WHO, "a sandbox of the list", "id", l->id, err);
+		r = hr_pb_text("a sandbox of the list", "id", l->id, err);
 		/* NaN fails this test, too */
 		if (r == 0 && (!l->has_created_at || !(l->created_at > 0)))
 			r = hr_err_set(err, HR_E_PROTO,
@@ -331,7 +331,7 @@ hr_modal_publish(struct hr_cloud *c, int port, struct hr_err *err)
 	if (found == NULL)
 		return hr_err_set(err, HR_E_PROTO,
 		    HR_MODAL_WHO ": %s has no tunnel whose \"container_port\" is %d", what, port);
-	if (hr_pb_text(HR_MODAL_WHO, what, "host", found->host, err) != 0)
+	if (hr_pb_text(what, "host", found->host, err) != 0)
 		return -1;
 	if (!found->has_port)
 		return hr_err_set(err, HR_E_PROTO, HR_MODAL_WHO ": %s has no \"port\"", what);

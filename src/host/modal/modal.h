@@ -8,7 +8,6 @@
 #include "host/modal/grpc.h"
 #include "host/modal/modal.pb-c.h"
 
-#define HR_MODAL_WHO "Modal"
 #define HR_MODAL_POLL_S 50        /* seconds per long poll */
 #define HR_MODAL_CHUNK (1u << 20) /* bytes per message of a file upload */
 

@@ -86,8 +86,8 @@ odd_field(const ProtobufCMessageDescriptor *type, const unsigned char *p, size_t
 }
 
 ProtobufCMessage *
-hr_pb_read(const char *who, const char *subject, const ProtobufCMessageDescriptor *type,
-    const char *p, size_t len, struct hr_err *err)
+hr_pb_read(const char *subject, const ProtobufCMessageDescriptor *type, const char *p, size_t len,
+    struct hr_err *err)
 {
 	bool whole;
 	const char *name = odd_field(type, (const unsigned char *)p, len, &whole);
@@ -95,15 +95,17 @@ hr_pb_read(const char *who, const char *subject, const ProtobufCMessageDescripto
 
 	if (name != NULL)
 		(void)hr_err_set(err, HR_E_PROTO,
-		    "%s: \"%s\" of %s has the wrong type or is incomplete", who, name, subject);
+		    HR_MODAL_WHO ": \"%s\" of %s has the wrong type or is incomplete", name,
+		    subject);
 	else if (!whole)
-		(void)hr_err_set(err, HR_E_PROTO, "%s: %s is not a protobuf message", who, subject);
+		(void)hr_err_set(
+		    err, HR_E_PROTO, HR_MODAL_WHO ": %s is not a protobuf message", subject);
 	if (name != NULL || !whole)
 		return NULL;
 	m = protobuf_c_message_unpack(type, NULL, len, (const uint8_t *)p);
 	if (m == NULL)
 		(void)hr_err_set(err, HR_E_PROTO,
-		    "%s: %s cannot be read, or there is no memory for it", who, subject);
+		    HR_MODAL_WHO ": %s cannot be read, or there is no memory for it", subject);
 	return m;
 }
 
@@ -131,14 +133,14 @@ hr_pb_done(void *at)
 }
 
 int
-hr_pb_text(
-    const char *who, const char *subject, const char *name, const char *text, struct hr_err *err)
+hr_pb_text(const char *subject, const char *name, const char *text, struct hr_err *err)
 {
 	if (text == NULL || *text == '\0')
-		return hr_err_set(err, HR_E_PROTO, "%s: %s has no \"%s\"", who, subject, name);
+		return hr_err_set(
+		    err, HR_E_PROTO, HR_MODAL_WHO ": %s has no \"%s\"", subject, name);
 	for (; *text != '\0'; text++)
 		if ((unsigned char)*text < ' ' || *text == 0x7f)
 			return hr_err_set(err, HR_E_PROTO,
-			    "%s: \"%s\" of %s has a control character", who, name, subject);
+			    HR_MODAL_WHO ": \"%s\" of %s has a control character", name, subject);
 	return 0;
 }

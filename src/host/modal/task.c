@@ -232,8 +232,7 @@ old_start(struct hr_cloud *c, const struct hr_modal_exec *e, char **ret_id, stru
 	if (r == 0)
 		r = hr_grpc_do(&hr_modal_of(c)->api, &g, &a, &end, err);
 	if (r == 0)
-		r = hr_pb_text(
-		    HR_MODAL_WHO, "the answer of ContainerExec", "exec_id", a->exec_id, err);
+		r = hr_pb_text("the answer of ContainerExec", "exec_id", a->exec_id, err);
 	if (r == 0)
 		r = hr_text_set(ret_id, a->exec_id, err);
 	return r;
