@@ -96,12 +96,10 @@ take_ends(struct terminal *t)
 static void
 end_session(struct terminal *t)
 {
-	HR_PUT struct json_object *o = NULL;
-
 	take_ends(t);
 	t->of.timeout_s = END_S;
 	if (t->of.session[0] != '\0')
-		(void)cli_watched_ask_once(&t->of, "POST", "/handrail/v1/kill", "{}", &o, NULL);
+		cli_watched_post_once(&t->of, "/handrail/v1/kill", "{}");
 }
 
 /* Returns false if the size is not known. */
@@ -219,7 +217,6 @@ type_keys(struct terminal *t)
 {
 	ssize_t n = hr_fd_read(0, t->keys + t->held, KEYS_MAX);
 	HR_BUF(body, (size_t)8 * KEYS_MAX);
-	HR_PUT struct json_object *o = NULL;
 	size_t len, all;
 
 	if (n <= 0) {
@@ -234,10 +231,8 @@ type_keys(struct terminal *t)
 	t->held = all - len;
 	memmove(t->keys, t->keys + len, t->held);
 	begin_request();
-	/* a program that has just ended refuses them */
 	if (len > 0 && hr_buf_check(&body, NULL) == 0)
-		(void)cli_watched_ask_once(
-		    &t->of, "POST", "/handrail/v1/input", hr_buf_str(&body), &o, NULL);
+		cli_watched_post_once(&t->of, "/handrail/v1/input", hr_buf_str(&body));
 	end_request(t);
 }
 

@@ -63,11 +63,12 @@ cli_watched_ask(struct cli_watched *k, const char *method, const char *path, con
 	return ask(k, false, method, path, body, ret, err);
 }
 
-int
-cli_watched_ask_once(struct cli_watched *k, const char *method, const char *path, const char *body,
-    struct json_object **ret, struct hr_err *err)
+void
+cli_watched_post_once(struct cli_watched *k, const char *path, const char *body)
 {
-	return ask(k, true, method, path, body, ret, err);
+	HR_PUT struct json_object *o = NULL;
+
+	(void)ask(k, true, "POST", path, body, &o, NULL);
 }
 
 static bool
@@ -201,22 +202,13 @@ cli_watched_output(
 
 /* ---- requests to the command ---- */
 
-static void
-send_to(struct cli_watched *k, const char *path, const char *body)
-{
-	HR_PUT struct json_object *o = NULL;
-
-	/* a command that has just ended refuses it */
-	(void)cli_watched_ask_once(k, "POST", path, body, &o, NULL);
-}
-
 void
 cli_watched_interrupt(struct cli_watched *k)
 {
 	char body[64];
 
 	(void)snprintf(body, sizeof(body), "{\"signal\":\"INT\",\"command\":%" PRId64 "}", k->id);
-	send_to(k, "/handrail/v1/signal", body);
+	cli_watched_post_once(k, "/handrail/v1/signal", body);
 }
 
 void
@@ -226,5 +218,5 @@ cli_watched_resize(struct cli_watched *k, int rows, int columns)
 
 	(void)snprintf(body, sizeof(body), "{\"rows\":%d,\"columns\":%d,\"command\":%" PRId64 "}",
 	    rows, columns, k->id);
-	send_to(k, "/handrail/v1/resize", body);
+	cli_watched_post_once(k, "/handrail/v1/resize", body);
 }

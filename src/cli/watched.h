@@ -38,9 +38,9 @@ void cli_watched_close(struct cli_watched *k);
 /* Sends a request that concerns the shell; body has JSON, NULL: none. The caller owns *ret. */
 int cli_watched_ask(struct cli_watched *k, const char *method, const char *path, const char *body,
     struct json_object **ret, struct hr_err *err);
-/* Sends one that must not be done twice: it is not repeated when its answer is lost. */
-int cli_watched_ask_once(struct cli_watched *k, const char *method, const char *path,
-    const char *body, struct json_object **ret, struct hr_err *err);
+/* Posts a request that must not be done twice, and is not repeated when its answer is lost. A
+ * program that has just ended refuses it: that is no error. */
+void cli_watched_post_once(struct cli_watched *k, const char *path, const char *body);
 
 /* Looks up the command's state. Returns 0, or -1 with *err, e.g. if the server has no list of
  * commands. */

@@ -21,8 +21,8 @@
 #define COPY_PIECE 65536
 
 int
-hr_kit_tags(const char *kit, const char *base, const char *version, const char *repo, bool browser,
-    bool registry_port, bool v1, struct hr_image_tags *ret, struct hr_err *err)
+hr_kit_tags(const char *kit, const char *base, const char *repo, bool browser, bool registry_port,
+    bool v1, struct hr_image_tags *ret, struct hr_err *err)
 {
 	HR_BUF(named, 256);
 	HR_FREE char *conf = hr_path_join(kit, HR_KIT_DEPS);
@@ -41,7 +41,7 @@ hr_kit_tags(const char *kit, const char *base, const char *version, const char *
 	};
 	int r = -1;
 
-	hr_buf_addf(&named, "%s%s", version, v1 ? "-openhands-v1" : "");
+	hr_buf_addf(&named, PACKAGE_VERSION "%s", v1 ? "-openhands-v1" : "");
 	in.version = hr_buf_str(&named);
 	if (conf == NULL || lock == NULL || source == NULL)
 		(void)hr_err_nomem(err);

@@ -15,10 +15,10 @@
 #define HR_KIT_PYTHON "install-python.sh"
 #define HR_KIT_SOURCE "runtime"
 
-/* Computes the names of an image of this kit. repo NULL: the default. `v1`: images for OpenHands V1
- * count as another version, so that neither image is built upon the other. */
-int hr_kit_tags(const char *kit, const char *base, const char *version, const char *repo,
-    bool browser, bool registry_port, bool v1, struct hr_image_tags *ret, struct hr_err *err);
+/* Computes the names of an image of this kit and version. repo NULL: the default. `v1`: images for
+ * OpenHands V1 count as another version, so that neither image is built upon the other. */
+int hr_kit_tags(const char *kit, const char *base, const char *repo, bool browser,
+    bool registry_port, bool v1, struct hr_image_tags *ret, struct hr_err *err);
 
 /* Writes code/ and the Dockerfile for an image with these tags on `base` into `folder`, which
  * exists. Build products are not copied, as they do not count for the source hash. */

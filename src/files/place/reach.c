@@ -223,9 +223,9 @@ hr_reach_open_as(int dir, const char *path, int flags, bool change)
 }
 
 int
-hr_reach_open_whose(int dir, const char *path, int flags, bool *ret_shells)
+hr_reach_open_whose(const char *path, int flags, bool *ret_shells)
 {
-	return open_for(dir, path, flags, true, ret_shells);
+	return open_for(AT_FDCWD, path, flags, true, ret_shells);
 }
 
 static int

@@ -35,9 +35,9 @@ int hr_reach_open(int dir, const char *path, int flags);
  * allowed to write to the target of a link. If this process is not root, the kernel's rule
  * applies. */
 int hr_reach_open_as(int dir, const char *path, int flags, bool change);
-/* Works as hr_reach_open_as() with change; *ret_shells is set if the account's rights were used to
- * open the file. */
-int hr_reach_open_whose(int dir, const char *path, int flags, bool *ret_shells);
+/* Works as hr_reach_open_as(AT_FDCWD) with change; *ret_shells is set if the account's rights were
+ * used to open the file. */
+int hr_reach_open_whose(const char *path, int flags, bool *ret_shells);
 /* Gives this process the rights of the shell's account until hr_account_leave(). Returns 0, or -1
  * with errno. */
 int hr_reach_enter(struct hr_account_own *own);

@@ -230,7 +230,7 @@ open_there(char *path, bool *ret_shells)
 		while (n > 0 && path[n - 1] != '/')
 			n--;
 		path[n] = '\0';
-		fd = hr_reach_open_whose(AT_FDCWD, n > 0 ? path : "/", O_PATH, ret_shells);
+		fd = hr_reach_open_whose(n > 0 ? path : "/", O_PATH, ret_shells);
 	}
 	return fd;
 }

@@ -251,9 +251,8 @@ hr_docker_build(void *self, const struct hr_build_options *o, char **ret_name, s
 		return hr_err_set(err, HR_E_INVAL,
 		    "Neither runtime container image nor base container image is set");
 	b.o = &own;
-	if (hr_kit_tags(b.kit, own.base, PACKAGE_VERSION, repo,
-		hr_config_bool(c, "core.enable_browser"), own.registry_port, own.openhands_v1,
-		&b.tags, &e) < 0)
+	if (hr_kit_tags(b.kit, own.base, repo, hr_config_bool(c, "core.enable_browser"),
+		own.registry_port, own.openhands_v1, &b.tags, &e) < 0)
 		return hr_err_from(err, HR_E_INVAL, &e);
 	r = hr_engine_init(&b.engine, o->environ, err);
 	if (r == 0)

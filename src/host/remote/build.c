@@ -303,8 +303,8 @@ hr_remote_build(struct hr_remote *remote, const struct hr_build_options *o, stru
 	repo = repository(&b);
 	if (repo == NULL)
 		goto out;
-	r = hr_kit_tags(b.kit, base, PACKAGE_VERSION, repo,
-	    hr_config_bool(c, "core.enable_browser"), true, o->openhands_v1, &b.tags, &e);
+	r = hr_kit_tags(b.kit, base, repo, hr_config_bool(c, "core.enable_browser"), true,
+	    o->openhands_v1, &b.tags, &e);
 	if (r == 0) {
 		made = mkdtemp(b.folder) != NULL;
 		r = made ? run_plan(&b, base, &e)

@@ -54,7 +54,7 @@ remove_source(const char *path)
 	bool shells = false;
 
 	if (parent != NULL)
-		dir = hr_reach_open_whose(AT_FDCWD, parent, O_PATH | O_DIRECTORY, &shells);
+		dir = hr_reach_open_whose(parent, O_PATH | O_DIRECTORY, &shells);
 	if (dir < 0 || (shells && hr_reach_enter(&own) < 0))
 		return;
 	(void)unlinkat(dir, hr_path_leaf(path), 0);

@@ -230,7 +230,7 @@ entry_open(struct entry *e, const char *path)
 	e->leaf = hr_path_leaf(path);
 	errno = ENOMEM;
 	if (parent != NULL)
-		e->dir = hr_reach_open_whose(AT_FDCWD, parent, O_PATH | O_DIRECTORY, &e->shells);
+		e->dir = hr_reach_open_whose(parent, O_PATH | O_DIRECTORY, &e->shells);
 	return parent != NULL && e->dir >= 0 ? 0 : -1;
 }
 

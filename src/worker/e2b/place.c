@@ -72,7 +72,7 @@ hr_e2b_mkdirs(struct hr_e2b_call *c, const char *path, bool *ret_shells, struct 
 		end = name + strcspn(name, "/");
 		was = *end;
 		*end = '\0';
-		fd = hr_reach_open_whose(AT_FDCWD, at, O_PATH, ret_shells);
+		fd = hr_reach_open_whose(at, O_PATH, ret_shells);
 		if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode))) {
 			hr_buf_addf(why, "path is a file: %s", at);
 			hr_fd_close(&fd);

@@ -135,8 +135,8 @@ entry_open(const struct hr_worker *w, struct entry *e, struct json_object *body,
 	parent = strndup(e->path, (size_t)(e->leaf - e->path));
 	if (parent == NULL)
 		return hr_answer_generic(ret);
-	e->dir = hr_reach_keep_out(w->run_dir,
-	    hr_reach_open_whose(AT_FDCWD, parent, O_PATH | O_DIRECTORY, &e->shells), false);
+	e->dir = hr_reach_keep_out(
+	    w->run_dir, hr_reach_open_whose(parent, O_PATH | O_DIRECTORY, &e->shells), false);
 	if (e->dir < 0)
 		refuse(ret, errno, parent);
 	return e->dir >= 0;

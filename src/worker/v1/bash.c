@@ -56,7 +56,7 @@ remove_unstarted(struct hr_rex_call *c, int dir)
 	while (d != NULL && (e = hr_dir_next(d)) != NULL) {
 		len = strlen(e->d_name);
 		if (len > 0 && e->d_name[len - 1] == '~')
-			(void)hr_v1_remove(c, e->d_name, "");
+			(void)hr_v1_remove(c, e->d_name);
 	}
 }
 
@@ -81,7 +81,7 @@ make_room(struct hr_rex_call *c)
 			if (e[i].state.over &&
 			    (first == n || e[i].state.ended_us < e[first].state.ended_us))
 				first = i;
-		(void)hr_v1_remove(c, e[first].m.id, "");
+		(void)hr_v1_remove(c, e[first].m.id);
 		bytes -= sizes[first];
 		e[first] = e[--n];
 		sizes[first] = sizes[n];
@@ -155,7 +155,7 @@ ask_keeper(struct hr_rex_call *c, const struct hr_v1_command *m, struct hr_exec_
 	if (rename(fresh, refused) < 0)
 		return errno == ENOENT || hr_answer_detail(c->ret, 500,
 					      "it is not known whether the command was started");
-	(void)hr_v1_remove(c, "refused~", "");
+	(void)hr_v1_remove(c, "refused~");
 	return hr_answer_later(c->ret, err.msg);
 }
 
@@ -450,7 +450,7 @@ hr_v1_clear(struct hr_rex_call *c)
 		if (!e->state.over)
 			continue;
 		events = 1 + hr_v1_outputs(c, e->m.id); /* the command itself counts as one event */
-		if (hr_v1_remove(c, e->m.id, ""))
+		if (hr_v1_remove(c, e->m.id))
 			cleared += events;
 	}
 	hr_buf_addf(&c->ret->body, "{\"cleared_count\":%" PRIu64 "}", cleared);

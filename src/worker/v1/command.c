@@ -168,9 +168,9 @@ hr_v1_list(const struct hr_rex_call *c, struct hr_buf *list)
 }
 
 bool
-hr_v1_remove(const struct hr_rex_call *c, const char *id, const char *rest)
+hr_v1_remove(const struct hr_rex_call *c, const char *id)
 {
-	HR_FREE char *path = hr_v1_path(c->w, id, rest);
+	HR_FREE char *path = hr_v1_path(c->w, id, "");
 
 	return path != NULL && hr_path_remove(path, NULL) == 0;
 }

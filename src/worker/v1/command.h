@@ -37,9 +37,8 @@ size_t hr_v1_list(const struct hr_rex_call *c, struct hr_buf *list);
 uint64_t hr_v1_bytes(const struct hr_rex_call *c, const char *id);
 /* Finds the command that the request with this name has started. */
 bool hr_v1_find(const struct hr_rex_call *c, struct hr_span key, struct hr_v1_command *ret);
-/* Removes a command, which ends all that is left of it. `rest` is "", or "~" for one that was not
- * started. Returns false if files are left. */
-bool hr_v1_remove(const struct hr_rex_call *c, const char *id, const char *rest);
+/* Removes a command, which ends all that is left of it. Returns false if files are left. */
+bool hr_v1_remove(const struct hr_rex_call *c, const char *id);
 /* Returns true while the minder runs, which stays until no process of the command is left. One of
  * an earlier version is not seen. */
 bool hr_v1_is_minded(const struct hr_rex_call *c, const char *id);
