@@ -13,8 +13,12 @@
 #include <grp.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +35,6 @@
 #include "base/loop.h"
 #include "base/process/pid.h"
 #include "base/tunnel.h"
-#include "box/peer.h"
 
 /* descriptors that the caller passes, besides standard output for the line with the port, and
  * standard error, which this process closes as soon as it serves */
@@ -182,12 +185,54 @@ look(void *arg, const char *p, size_t len, bool last)
 
 /* ---- connections ---- */
 
+/* Asks the kernel's table of sockets for the client's own end of an accepted IPv4 connection.
+ * Returns true if it has that account, or is root. Returns false for a client that has ended, and
+ * where the kernel does not report it. Does not block. */
+static bool
+peer_is(int questions, int client, uid_t uid)
+{
+	struct {
+		struct nlmsghdr head;
+		struct inet_diag_req_v2 of;
+	} q = {.head = {.nlmsg_len = sizeof(q),
+		   .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+		   .nlmsg_flags = NLM_F_REQUEST},
+	    .of = {.sdiag_family = AF_INET,
+		.sdiag_protocol = IPPROTO_TCP,
+		.idiag_states = UINT32_MAX,
+		.id.idiag_cookie = {INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE}}};
+	struct {
+		struct nlmsghdr head;
+		struct inet_diag_msg of;
+		char more[1024];
+	} a = {.head.nlmsg_type = NLMSG_ERROR};
+	struct sockaddr_in its, own;
+	socklen_t nits = sizeof(its), nown = sizeof(own);
+	ssize_t n;
+
+	if (getpeername(client, (struct sockaddr *)&its, &nits) < 0 ||
+	    getsockname(client, (struct sockaddr *)&own, &nown) < 0)
+		return false;
+	q.of.id.idiag_src[0] = its.sin_addr.s_addr;
+	q.of.id.idiag_sport = its.sin_port;
+	q.of.id.idiag_dst[0] = own.sin_addr.s_addr;
+	q.of.id.idiag_dport = own.sin_port;
+	/* the kernel answers within send() */
+	if (send(questions, &q, sizeof(q), MSG_DONTWAIT) < 0)
+		return false;
+	n = recv(questions, &a, sizeof(a), MSG_DONTWAIT);
+	/* a socket that its process has closed has no inode, and no account either */
+	return n >= (ssize_t)(sizeof(a.head) + sizeof(a.of)) &&
+	       a.head.nlmsg_type == SOCK_DIAG_BY_FAMILY && a.of.id.idiag_sport == its.sin_port &&
+	       a.of.idiag_inode != 0 && (a.of.idiag_uid == uid || a.of.idiag_uid == 0);
+}
+
 static void
 on_client(void *arg)
 {
 	struct forward *f = arg;
 	int client = hr_fd_accept(f->listener, SOCK_NONBLOCK, BOX);
-	bool other = client >= 0 && !box_peer_is(f->peers, client, f->owner);
+	bool other = client >= 0 && !peer_is(f->peers, client, f->owner);
 	struct pair *c = client >= 0 ? calloc(1, sizeof(*c)) : NULL;
 
 	if (c == NULL || (other && f->nothers == OTHERS_MAX)) {
@@ -320,7 +365,7 @@ static int
 start(struct forward *f, int port, struct hr_err *err)
 {
 	f->owner = getuid();
-	f->peers = box_peer_open();
+	f->peers = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 	raise_files();
 	if (listen_there(f, port, err) < 0 || (f->editor && enter_network(err) < 0) ||
 	    drop_rights(err) < 0)

@@ -36,6 +36,6 @@ pkglibexec_PROGRAMS += handrail-layer
 handrail_layer_SOURCES = %D%/oci/export.c %D%/oci/import.c %D%/oci/main.c %D%/oci/oci.h %D%/oci/out.c %D%/oci/pack.c %D%/oci/unpack.c
 handrail_layer_CFLAGS = $(AM_CFLAGS) $(ARCHIVE_CFLAGS) $(JSONC_CFLAGS) $(MD_CFLAGS)
 handrail_layer_LDADD = libbox.la $(ARCHIVE_LIBS) $(MD_LIBS)
-handrail_forward_SOURCES = %D%/forward.c %D%/peer.c %D%/peer.h
+handrail_forward_SOURCES = %D%/forward.c
 handrail_forward_LDADD = libloop.la libbase.la
 endif

@@ -44,14 +44,12 @@ libsupervisor_la_SOURCES = \
 	%D%/children/workerproc.c \
 	%D%/edge/edge.c %D%/edge/edge.h \
 	%D%/edge/barrier.c %D%/edge/barrier.h \
-	%D%/edge/cors.c %D%/edge/cors.h \
 	%D%/edge/listen.c %D%/edge/listen.h \
 	%D%/edge/nginx.c %D%/edge/nginx.h \
 	%D%/edge/nginxconf.c %D%/edge/nginxconf.h \
 	%D%/edge/nginxline.c %D%/edge/nginxline.h \
 	%D%/edge/nginxover.c \
 	%D%/edge/nginxplugins.c %D%/edge/nginxplugins.h \
-	%D%/edge/oldnginx.c %D%/edge/oldnginx.h \
 	%D%/edge/probe.c %D%/edge/probe.h \
 	%D%/edge/viewer.c %D%/edge/viewer.h \
 	%D%/resources/alert.c %D%/resources/alert.h \

@@ -20,7 +20,6 @@
 #include "base/process/spawn.h"
 #include "base/way.h"
 #include "supervisor/children/childenv.h"
-#include "supervisor/edge/oldnginx.h"
 #include "supervisor/run/journaldir.h"
 #include "supervisor/server.h"
 
@@ -163,7 +162,7 @@ old_nginx(const struct hr_server *s)
 	if (pid > 1) {
 		fd = hr_pidfd_open(pid);
 		/* the master ends by itself, unless it was killed too */
-		hr_oldnginx_quit(pid);
+		hr_nginx_quit_group(pid);
 	}
 	return fd;
 }

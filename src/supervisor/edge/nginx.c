@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dir.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/process/pid.h"
 #include "base/process/spawn.h"
 #include "supervisor/edge/nginxconf.h"
 #include "supervisor/edge/nginxline.h"
@@ -400,4 +402,21 @@ hr_nginx_done(struct hr_nginx *n)
 	hr_barrier_done(&n->hold);
 	hr_probe_stop(&n->probe);
 	hr_service_done(&n->svc);
+}
+
+void
+hr_nginx_quit_group(pid_t master)
+{
+	static const char title[] = "nginx: ";
+	HR_CLOSEDIR DIR *d = opendir("/proc");
+	char stat[HR_PID_STAT], line[sizeof(title)];
+	pid_t pid;
+
+	while ((pid = hr_pid_next(d)) > 0) {
+		if ((pid_t)hr_pid_field(hr_pid_stat(pid, stat), HR_PID_GROUP) != master)
+			continue;
+		hr_pid_read(pid, "cmdline", line, sizeof(line));
+		if (strcmp(line, title) == 0)
+			(void)kill(pid, SIGQUIT);
+	}
 }

@@ -58,4 +58,9 @@ int hr_nginx_hand_over(const struct hr_nginx *n, struct hr_handover *h, struct h
 void hr_nginx_succeed(struct hr_nginx *n, struct hr_handover *h);
 void hr_nginx_orphan(struct hr_nginx *n, pid_t group); /* Adds a group to wait for at the end. */
 
+/* Sends SIGQUIT to the nginx processes in the group of a killed supervisor's master, which are no
+ * children of this process. Workers outlive a killed master, continue to accept, and hold the port
+ * for ever. Skips other programs, since the number may have been reused. */
+void hr_nginx_quit_group(pid_t master);
+
 #endif

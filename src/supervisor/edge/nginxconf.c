@@ -17,11 +17,11 @@
 #include "base/process/spawn.h"
 #include "base/text/template.h"
 #include "supervisor/edge/barrier.h"
-#include "supervisor/edge/cors.h"
 #include "supervisor/edge/edge.h"
 #include "supervisor/edge/nginxplugins.h"
 #include "supervisor/run/context.h"
 #include "supervisor/run/keys.h"
+#include "supervisor/settings/origins.h"
 
 /* bytes of a request head beyond the kilobyte that nginx reads first: the part that is passed on
  * must fit one FastCGI record, 65535 bytes with the names of its parts */
@@ -324,6 +324,45 @@ values_swerex(
 	    v, "swerex", part_new(v), s, c->swerex ? "handrail-swerex.conf.in" : NULL, err);
 }
 
+static int
+put_origin(struct hr_buf *b, const char *word, size_t len, struct hr_err *err)
+{
+	bool bare = *word != '[' && memchr(word, ':', len) != NULL; /* an address of IPv6 */
+
+	hr_buf_adds(b, "if ($handrail_cors_asked ");
+	switch (hr_origins_type(word, len)) {
+	case HR_ORIGINS_ANY: hr_buf_adds(b, "~ \"^Origin .\""); break;
+	case HR_ORIGINS_ORIGIN: hr_buf_addf(b, "= \"Origin %.*s\"", (int)len, word); break;
+	case HR_ORIGINS_HOST:
+		hr_buf_addf(b, "~* \"^Origin [a-z][a-z0-9+.-]*://%s\\Q%.*s\\E%s(:[0-9]*)?$\"",
+		    bare ? "\\[" : "", (int)len, word, bare ? "\\]" : "");
+		break;
+	default:
+		return hr_err_set(err, HR_E_INVAL,
+		    "cors_origins: \"%.*s\" must be an origin such as https://app.example.org, a "
+		    "host, or \"*\"",
+		    (int)len, word);
+	}
+	hr_buf_adds(b, ") {\n\tset $handrail_cors_origin $http_origin;\n}\n");
+	return 0;
+}
+
+/* Appends content of server { } that sets $handrail_cors_origin for the pages of `origins`, the
+ * setting cors_origins. Fails for a word that the setting cannot have. */
+static int
+put_origins(struct hr_buf *b, const char *origins, struct hr_err *err)
+{
+	const char *at = origins + strspn(origins, HR_ORIGINS_SEPARATORS);
+	size_t len;
+
+	for (; *at != '\0'; at += len, at += strspn(at, HR_ORIGINS_SEPARATORS)) {
+		len = strcspn(at, HR_ORIGINS_SEPARATORS);
+		if (put_origin(b, at, len, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* Adds the OpenHands V1 endpoint, only if it is enabled. */
 static int
 values_v1(
@@ -331,7 +370,7 @@ values_v1(
 {
 	struct hr_buf *origins = part_new(v);
 
-	if (hr_cors_compose(origins, c->cors_origins, err) < 0 ||
+	if (put_origins(origins, c->cors_origins, err) < 0 ||
 	    part_add(v, "cors_origins", origins, s, NULL, err) < 0)
 		return -1;
 	values_add(v, "openhands_open", c->openhands_v1 ? "1" : "", true);
