@@ -23,13 +23,13 @@ libfleet_la_SOURCES = \
 	%D%/fleet.c %D%/fleet.h %D%/fleet_int.h %D%/jobs.c \
 	%D%/helper.c %D%/helper.h \
 	%D%/history.c \
-	%D%/local/local.c \
-	%D%/local/localconfig.c %D%/local/localconfig.h \
-	%D%/local/localcopies.c %D%/local/localcopies.h \
-	%D%/local/localimage.c %D%/local/localimage.h \
-	%D%/local/locallog.c %D%/local/locallog.h \
-	%D%/local/localrules.c %D%/local/localrules.h \
-	%D%/local/localstray.c %D%/local/localstray.h \
+	%D%/local/local.c %D%/local/local_int.h \
+	%D%/local/localconfig.c \
+	%D%/local/localcopies.c \
+	%D%/local/localimage.c \
+	%D%/local/locallog.c \
+	%D%/local/localrules.c \
+	%D%/local/localstray.c \
 	%D%/local/localwork.c %D%/local/localwork.h \
 	%D%/network.c %D%/network.h \
 	%D%/api/network.c \

@@ -5,12 +5,7 @@
 
 #include "fleet/edge.h"
 #include "fleet/helper.h"
-#include "fleet/local/localconfig.h"
-#include "fleet/local/localcopies.h"
-#include "fleet/local/localimage.h"
-#include "fleet/local/locallog.h"
-#include "fleet/local/localrules.h"
-#include "fleet/local/localstray.h"
+#include "fleet/local/local_int.h"
 #include "fleet/local/localwork.h"
 #include "fleet/request.h"
 #include "fleet/store/sqlite.h"

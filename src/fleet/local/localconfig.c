@@ -1,7 +1,7 @@
 /* Makes the settings of a sandbox for the engine "local". */
 #include "config.h"
 
-#include "fleet/local/localconfig.h"
+#include "fleet/local/local_int.h"
 
 #include <json-c/json.h>
 

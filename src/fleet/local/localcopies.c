@@ -1,7 +1,7 @@
 /* Forks boxes and keeps their snapshots. */
 #include "config.h"
 
-#include "fleet/local/localcopies.h"
+#include "fleet/local/local_int.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Implements hr_local_image and hr_local_build: see the header. */
 #include "config.h"
 
-#include "fleet/local/localimage.h"
+#include "fleet/local/local_int.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* Reads the end of logs for the engine "local". */
 #include "config.h"
 
-#include "fleet/local/locallog.h"
+#include "fleet/local/local_int.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* Rules of a sandbox's network for the engine "local". */
 #include "config.h"
 
-#include "fleet/local/localrules.h"
+#include "fleet/local/local_int.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "fleet/local/localstray.h"
+#include "fleet/local/local_int.h"
 
 #include <stdlib.h>
 #include <string.h>
