@@ -7,9 +7,8 @@ libhost_la_SOURCES = \
 	%D%/box/box.c %D%/box/box_int.h %D%/box/branch.c %D%/box/branch.h %D%/box/crew.c %D%/box/crew.h %D%/box/doctor.c %D%/box/fork.c %D%/box/fork.h %D%/box/group.c \
 	%D%/box/look.c %D%/box/look.h %D%/box/shells.c %D%/box/shells.h \
 	%D%/box/make.c %D%/box/snapshot.c %D%/box/snapshot.h %D%/box/spec.c %D%/box/store.c %D%/box/store.h \
-	%D%/sidecar/egress.c %D%/sidecar/egress.h %D%/sidecar/forward.c %D%/sidecar/place.c %D%/sidecar/sidecar.c \
+	%D%/sidecar/egress.c %D%/sidecar/egress.h %D%/sidecar/place.c %D%/sidecar/sidecar.c \
 	%D%/sidecar/sidecar.h %D%/sidecar/tokens.c \
-	%D%/build.c \
 	%D%/client/client.c %D%/client/client.h \
 	%D%/command.c %D%/command.h \
 	%D%/doctor.c \
@@ -45,7 +44,6 @@ libhost_la_SOURCES = \
 	%D%/common/proc.c %D%/common/proc.h \
 	%D%/common/ready.c %D%/common/ready.h \
 	%D%/common/recordtext.c %D%/common/recordtext.h \
-	%D%/runbase.c %D%/runbase.h \
 	%D%/common/statedir.c %D%/common/statedir.h \
 	%D%/config/dotenv.c %D%/config/dotenv.h \
 	%D%/config/finish.c \
@@ -186,7 +184,7 @@ libkubernetes_la_SOURCES = \
 	%D%/kubernetes/kube.c %D%/kubernetes/kube.h \
 	%D%/kubernetes/kubernetes_int.h \
 	%D%/kubernetes/login.c %D%/kubernetes/login.h \
-	%D%/kubernetes/look.c %D%/kubernetes/look.h \
+	%D%/kubernetes/look.c \
 	%D%/kubernetes/make.c \
 	%D%/kubernetes/pause.c \
 	%D%/kubernetes/quantity.c %D%/kubernetes/quantity.h \

@@ -32,11 +32,10 @@ static const struct hr_api_rule rule = {
 	.after_max_s = 60}}};
 
 static int
-authorize(struct hr_cloud *c, struct hr_api *api, const char *key, struct hr_err *err)
+authorize(struct hr_api *api, const char *key, struct hr_err *err)
 {
 	HR_FREE char *value = NULL;
 
-	(void)c;
 	if (hr_text_setf(&value, err, "Bearer %s", key) != 0)
 		return -1;
 	if (hr_api_header(api, "Authorization", value, true, err) != 0 ||
@@ -54,7 +53,7 @@ d_open_api(struct hr_cloud *c, struct hr_err *err)
 
 	if (key == NULL || hr_api_init(&c->api, WHO, &rule, url, err) != 0)
 		return -1;
-	return authorize(c, &c->api, key, err);
+	return authorize(&c->api, key, err);
 }
 
 /* Connects to the sandbox's toolbox at c->address. */
@@ -66,7 +65,7 @@ d_plane(struct hr_cloud *c, struct hr_err *err)
 	hr_api_done(&c->plane);
 	if (key == NULL || hr_api_init(&c->plane, WHO, &rule, c->address, err) != 0)
 		return -1;
-	return authorize(c, &c->plane, key, err);
+	return authorize(&c->plane, key, err);
 }
 
 /* Reads the API's data of a sandbox. *ret_state is borrowed. */

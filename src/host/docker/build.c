@@ -101,8 +101,8 @@ prepare(void *arg, const char *from, enum hr_image_strategy s, const struct hr_i
 }
 
 static void
-build_path(struct build *b, struct hr_buf *path, const char *const *names, size_t n,
-    const struct hr_image_request *req)
+build_path(
+    struct hr_buf *path, const char *const *names, size_t n, const struct hr_image_request *req)
 {
 	char now[64], args[256];
 	time_t t = time(NULL);
@@ -133,7 +133,6 @@ build_path(struct build *b, struct hr_buf *path, const char *const *names, size_
 	    PACKAGE_VERSION, now);
 	hr_buf_adds(path, "&buildargs=");
 	hr_http_escape(path, args);
-	(void)b;
 }
 
 static ssize_t
@@ -151,7 +150,7 @@ build(void *arg, const char *const *names, size_t n, const struct hr_image_reque
 	int r = -1;
 	HR_CLOSE int fd = hr_tarfile_make(b->folder, false, false, b->err);
 
-	build_path(b, &path, names, n, req);
+	build_path(&path, names, n, req);
 	if (fd >= 0 && hr_buf_check(&path, NULL) == 0)
 		r = stream(b, path.p, from_file, &fd, b->err);
 	return r == 0 ? 0 : hr_err_set(err, HR_E_GONE, "see the Engine's error");

@@ -17,7 +17,6 @@
 #include "base/hash.h"
 #include "base/text/text.h"
 #include "host/common/recordtext.h"
-#include "host/kubernetes/look.h"
 #include "host/kubernetes/rules.h"
 #include "host/kubernetes/why.h"
 #include "proto/json.h"
@@ -560,20 +559,6 @@ kubernetes_web_hosts(void *self, char **ret_json, struct hr_err *err)
 	    HR_KUBERNETES_APP_PORT2, HR_KUBERNETES_APP_PORT2);
 }
 
-static int
-kubernetes_events(void *self, hr_event_fn *fn, void *arg, struct hr_err *err)
-{
-	struct hr_kubernetes *d = self;
-
-	return hr_kubernetes_open_kube(d, err) == 0 ? hr_kubernetes_tell(d, fn, arg, err) : -1;
-}
-
-static int
-kubernetes_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
-{
-	return hr_kubernetes_look(self, fn, arg, err);
-}
-
 static const char *const heeds[] = {"sandbox.limits.profile", "sandbox.limits.cpu_period",
     "sandbox.limits.cpu_quota", "sandbox.limits.mem_limit", "sandbox.limits.max_memory_gb",
     "sandbox.security.run_as_user", "sandbox.security.run_as_group",
@@ -607,8 +592,8 @@ static const struct hr_sandbox_ops kubernetes_ops = {
     .adopt = kubernetes_adopt,
     .vscode_url = kubernetes_vscode_url,
     .web_hosts = kubernetes_web_hosts,
-    .events = kubernetes_events,
-    .doctor = kubernetes_doctor,
+    .events = hr_kubernetes_events,
+    .doctor = hr_kubernetes_doctor,
 };
 
 const struct hr_sandbox_ops *

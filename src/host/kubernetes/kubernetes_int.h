@@ -162,4 +162,11 @@ void hr_kubernetes_failed(void *self, unsigned attempt, bool *ret_again, struct 
 int hr_kubernetes_exec(
     struct hr_kubernetes *d, const char *const *argv, int *ret_status, struct hr_err *err);
 
+/* ---- look.c: members of the table ---- */
+
+/* Reports on server, rights, storage, quota and image, even after a fault. */
+int hr_kubernetes_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err);
+/* Reports events of all of handrail's pods, by one watch, until stop_fd or fn ends it. */
+int hr_kubernetes_events(void *self, hr_event_fn *fn, void *arg, struct hr_err *err);
+
 #endif

@@ -1,7 +1,7 @@
 /* Checks a cluster. A missing right to check is reported as such, and is no fault. */
 #include "config.h"
 
-#include "host/kubernetes/look.h"
+#include "host/kubernetes/kubernetes_int.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -313,8 +313,9 @@ image_and_nodes(struct exam *x)
 }
 
 int
-hr_kubernetes_look(struct hr_kubernetes *d, hr_finding_fn *fn, void *arg, struct hr_err *err)
+hr_kubernetes_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 {
+	struct hr_kubernetes *d = self;
 	struct exam x = {.d = d, .c = d->h->config, .fn = fn, .arg = arg};
 	HR_PUT struct json_object *o = NULL;
 	struct hr_err e = {0};
@@ -441,12 +442,16 @@ tell(void *arg, enum hr_kube_event event, struct json_object *o)
 }
 
 int
-hr_kubernetes_tell(struct hr_kubernetes *d, hr_event_fn *fn, void *arg, struct hr_err *err)
+hr_kubernetes_events(void *self, hr_event_fn *fn, void *arg, struct hr_err *err)
 {
-	struct told t = {.fn = fn, .arg = arg, .pods = json_object_new_object()};
+	struct hr_kubernetes *d = self;
+	struct told t = {.fn = fn, .arg = arg};
 	char path[512];
 	int r;
 
+	if (hr_kubernetes_open_kube(d, err) != 0)
+		return -1;
+	t.pods = json_object_new_object();
 	if (t.pods == NULL)
 		return hr_err_nomem(err);
 	hr_kubernetes_path(d, HR_POD, false, path);

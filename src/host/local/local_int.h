@@ -33,6 +33,11 @@ int hr_local_make(struct hr_local *l, struct hr_err *err);
  * directory. */
 void hr_local_set_home(const struct hr_local *l, struct hr_strv *env);
 
+/* Returns the directory in which a server's run directory is made, short enough for the addresses
+ * of sockets in it; borrowed from env or static. Root's server runs nginx as another account, which
+ * can enter it. */
+const char *hr_local_run_base(const char *const *env);
+
 /* Implements members of the table. */
 int hr_local_vscode_url(void *self, char **ret, struct hr_err *err);
 int hr_local_web_hosts(void *self, char **ret_json, struct hr_err *err);

@@ -27,7 +27,6 @@
 #include "base/text/text.h"
 #include "host/common/proc.h"
 #include "host/common/ready.h"
-#include "host/runbase.h"
 #include "host/records/record.h"
 
 #define NAME_DIGITS 16 /* hexadecimal digits of a run directory's name */
@@ -175,7 +174,8 @@ choose_run_dir(struct hr_local *l, struct hr_err *err)
 
 	if (hr_random_hex(name, NAME_DIGITS, err) < 0)
 		return -1;
-	return hr_text_setf(&l->run_dir, err, "%s/handrail-%s", hr_run_base(l->h->environ), name);
+	return hr_text_setf(
+	    &l->run_dir, err, "%s/handrail-%s", hr_local_run_base(l->h->environ), name);
 }
 
 static int

@@ -10,11 +10,23 @@
 #include "base/err.h"
 #include "base/way.h"
 #include "host/common/exam.h"
-#include "host/runbase.h"
 #include "host/local/local_int.h"
 #include "host/life/urls.h"
 
 #define URL_MAX 65536
+#define RUN_BASE_MAX 62 /* bytes; longer paths do not fit the addresses of the sockets */
+
+const char *
+hr_local_run_base(const char *const *env)
+{
+	const char *tmp = hr_env_get(env, "TMPDIR");
+	/* nginx's account cannot enter a checkout in /root */
+	const char *roots[] = {HR_RUNSTATEDIR, "/run", tmp, "/tmp"};
+	const char *users[] = {hr_env_get(env, "XDG_RUNTIME_DIR"), tmp, "/tmp"};
+
+	return geteuid() == 0 ? hr_way_base(roots, 4, true, RUN_BASE_MAX)
+			      : hr_way_base(users, 3, false, RUN_BASE_MAX);
+}
 
 /* Makes the address for access from elsewhere, or "" for access from this machine only. */
 static void
@@ -118,7 +130,7 @@ hr_local_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 	if (hr_config_bool(l->h->config, "core.enable_browser"))
 		hr_exam_chromium(fn, arg, hr_env_get(env, "HANDRAIL_BROWSER_CHROMIUM"));
 	hr_portlock_examine("127.0.0.1", fn, arg);
-	base = hr_run_base(env);
+	base = hr_local_run_base(env);
 	if (access(base, F_OK) == 0 && access(base, W_OK | X_OK) != 0)
 		hr_exam_say(
 		    fn, arg, false, "run directory", "%s: %s; set TMPDIR", base, strerror(errno));

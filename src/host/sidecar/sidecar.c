@@ -168,3 +168,30 @@ hr_sidecar_end(const struct hr_sidecars *b, const char *record)
 		hr_proc_end(s.pid, watch, END_PATIENCE_MS);
 	(void)unlink(path);
 }
+
+/* ---- the forwarders of a box, processes of handrail-forward ---- */
+
+static const char *const forwards[] = {"forward", "forward.editor"};
+
+int
+hr_sidecar_forward(const struct hr_sidecars *b, bool editor, int port, struct hr_err *err)
+{
+	char text[16];
+	const char *const argv[] = {"handrail-forward", editor ? "editor" : "server", text, NULL};
+
+	(void)snprintf(text, sizeof(text), "%d", port);
+	return hr_sidecar_find(b,
+	    &(const struct hr_sidecar){.argv = argv,
+		.socket = true,
+		.record = forwards[editor],
+		.what =
+		    editor ? "the way to the sandbox's editor" : "the way to the sandbox's server"},
+	    err);
+}
+
+void
+hr_sidecar_end_forwards(const struct hr_sidecars *b)
+{
+	hr_sidecar_end(b, forwards[false]);
+	hr_sidecar_end(b, forwards[true]);
+}
