@@ -54,7 +54,7 @@ libbrowser_la_SOURCES = \
 	%D%/browser/act/actdrag.c %D%/browser/act/actelement.c %D%/browser/act/actgoto.c \
 	%D%/browser/browser.h %D%/browser/browser_int.h \
 	%D%/browser/cast.c %D%/browser/cast.h \
-	%D%/browser/desk.c %D%/browser/desk.h \
+	%D%/browser/desk.c \
 	%D%/browser/act/element.c %D%/browser/act/element.h \
 	%D%/browser/events.c \
 	%D%/browser/act/input.c %D%/browser/act/input.h \
@@ -63,7 +63,7 @@ libbrowser_la_SOURCES = \
 	%D%/browser/process.c \
 	%D%/browser/scripts.h \
 	%D%/browser/serve.c %D%/browser/serve.h \
-	%D%/browser/settle.c %D%/browser/settle.h \
+	%D%/browser/settle.c \
 	%D%/browser/step.c %D%/browser/step.h \
 	%D%/browser/tabs.c \
 	%D%/browser/talk.c \

@@ -1,4 +1,4 @@
-/* Declares the interfaces between process.c, talk.c, tabs.c and events.c. */
+/* Declares the interfaces between process.c, talk.c, tabs.c, events.c, settle.c and step.c. */
 #ifndef HR_PLUGINS_BROWSER_BROWSER_INT_H
 #define HR_PLUGINS_BROWSER_BROWSER_INT_H
 
@@ -16,5 +16,11 @@ struct br_frame *br_frame_put(struct br_session *s, const char *id, const char *
 /* Removes the frame and all frames below it. */
 void br_frame_remove(struct br_session *s, struct br_frame *f);
 void br_session_free(struct browser *b, struct br_tab *tab, struct br_session *s);
+
+/* Waits after a program until its effects have settled; `noted`: the program did something to which
+ * a page may react. Returns -1 with b->err if Chromium has ended. */
+int br_settle(struct browser *b, bool noted);
+/* Ensures that there is an active tab: the last used, or a new one. */
+int br_settle_tab(struct browser *b);
 
 #endif

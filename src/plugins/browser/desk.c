@@ -2,7 +2,7 @@
  * and the open tabs. It is saved after each action, in case this process ends. */
 #include "config.h"
 
-#include "plugins/browser/desk.h"
+#include "plugins/browser/step.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * downloads. Without any of these it does not wait. */
 #include "config.h"
 
-#include "plugins/browser/settle.h"
+#include "plugins/browser/browser_int.h"
 
 #define QUIET_MS 500
 #define FRAMES_MS 1000

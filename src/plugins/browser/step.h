@@ -23,6 +23,10 @@ struct br_desk {
 
 int br_desk_open(struct br_desk *d, const char *dir, const char *state_dir, struct hr_err *err);
 void br_desk_close(struct br_desk *d);
+void br_desk_save(const struct br_desk *d);
+/* Puts one unreported download into the workspace. Returns 0 with *ret as its path, owned by the
+ * caller, or NULL if there is none; -1 on an error. */
+int br_desk_download(struct br_desk *d, char **ret, struct hr_err *err);
 
 /* A reply: JSON and the HTTP status. There is always a reply; an empty one means that memory was
  * short. */
