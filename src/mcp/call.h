@@ -149,4 +149,21 @@ int hr_mcp_put_output(const struct hr_mcp_call *c, struct hr_mcp_wait *w, uint64
     struct hr_buf *out, struct hr_err *err);
 void hr_mcp_handle_put(struct hr_buf *b, const struct hr_mcp_wait *w);
 
+/* ---- list.c ---- */
+
+/* Appends "tools":[...] without the tools whose plugin is missing. */
+void hr_mcp_put_tools(struct hr_buf *b, const char *run_dir);
+const struct hr_mcp_tool *hr_mcp_find(const char *run_dir, const char *name);
+/* Returns false after hr_mcp_fail(). */
+bool hr_mcp_check_args(struct hr_mcp_call *c, const struct hr_mcp_tool *t);
+
+/* ---- tool_run.c and wait.c ---- */
+
+/* the JSON schema of the results of run and wait */
+#define HR_MCP_RUN_SCHEMA                                                                          \
+	"{\"type\":\"object\",\"properties\":{\"output\":{\"type\":\"string\"},\"running\":{"      \
+	"\"type\":\"boolean\"},\"exit_code\":{\"type\":[\"integer\",\"null\"]},\"working_dir\":{"  \
+	"\"type\":[\"string\",\"null\"]},\"handle\":{\"type\":[\"string\",\"null\"]}},"            \
+	"\"required\":[\"output\",\"running\",\"exit_code\"]}"
+
 #endif

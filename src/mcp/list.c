@@ -1,7 +1,7 @@
 /* Lists the tools for clients and checks the arguments of a call. */
 #include "config.h"
 
-#include "mcp/list.h"
+#include "mcp/call.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -3,9 +3,8 @@ noinst_LTLIBRARIES += libdoor.la
 libdoor_la_SOURCES = \
 	%D%/call.c %D%/call.h \
 	%D%/env.h \
-	%D%/list.c %D%/list.h \
+	%D%/list.c \
 	%D%/mcp.c %D%/mcp.h \
-	%D%/runschema.h \
 	%D%/tool_files.c \
 	%D%/tool_more.c \
 	%D%/tool_read.c \

@@ -9,7 +9,6 @@
 
 #include "base/text/quote.h"
 #include "mcp/call.h"
-#include "mcp/list.h"
 #include "mcp/rpc.h"
 
 #define MODERN "2026-07-28"

@@ -14,7 +14,6 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "mcp/call.h"
-#include "mcp/runschema.h"
 #include "shell/keys.h"
 #include "shell/quote.h"
 #include "shell/split.h"

@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "mcp/call.h"
-#include "mcp/runschema.h"
 #include "proto/channel.h"
 #include "base/text/utf8.h"
 #include "term/term.h"
