@@ -13,8 +13,6 @@
 
 #include "base/err.h"
 
-struct json_object;
-
 #define OCI_LABEL "handrail.snapshot" /* labels of the image begin with this */
 #define OCI_PIECE (128u << 10)
 #define OCI_DEPTH_MAX 241 /* maximum of components of a name: the deepest file of a copy */

@@ -76,7 +76,6 @@ void mcp_pending_cancel(struct mcp_pending *p);
 
 /* ---- ending.c: ending a server ---- */
 
-struct mcp_ending;
 LIST_HEAD(mcp_ending_list, mcp_ending);
 
 /* Ends the leader of a process group, whose stdin is closed, and takes its stdout (NULL: closed as
@@ -162,7 +161,6 @@ int mcp_update_open(struct mcp_hub *hub, int listener, struct hr_err *err);
 void mcp_update_changed(struct mcp_hub *hub);
 void mcp_update_done(struct mcp_hub *hub);
 
-struct mcp_update;
 LIST_HEAD(mcp_update_list, mcp_update);
 
 struct mcp_hub {

@@ -10,7 +10,6 @@
 #include "base/err.h"
 
 struct hr_context;
-struct hr_loop;
 struct hr_watch;
 
 struct hr_guard_file {
