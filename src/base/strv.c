@@ -155,3 +155,9 @@ hr_strv_list(const struct hr_strv *s)
 
 	return s->v != NULL ? (const char *const *)s->v : empty;
 }
+
+int
+hr_strv_compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}

@@ -30,4 +30,7 @@ int hr_strv_set_vars(struct hr_strv *s, const char *const *vars, struct hr_err *
 void hr_strv_unset_env(struct hr_strv *s, const char *name);
 const char *const *hr_strv_list(const struct hr_strv *s); /* Returns the list, never NULL. */
 
+/* Compares two elements of a list of strings by their bytes, for qsort(). */
+int hr_strv_compare(const void *a, const void *b);
+
 #endif

@@ -15,6 +15,7 @@
 #include "base/dir.h"
 #include "base/fd.h"
 #include "base/grow.h"
+#include "base/strv.h"
 #include "base/text/utf8.h"
 
 #define PATH_TEXT_MAX 65536 /* maximum bytes of one relative path */
@@ -112,12 +113,6 @@ descriptors_add(
 }
 
 static int
-by_bytes(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int
 descriptors_hash(struct descriptors *d, char ret[HR_DIGEST_HEX], struct hr_err *err)
 {
 	struct hr_digest *md5 = hr_digest_new(HR_DIGEST_MD5, err);
@@ -126,7 +121,7 @@ descriptors_hash(struct descriptors *d, char ret[HR_DIGEST_HEX], struct hr_err *
 
 	if (md5 == NULL)
 		return -1;
-	qsort(d->v, d->n, sizeof(*d->v), by_bytes);
+	qsort(d->v, d->n, sizeof(*d->v), hr_strv_compare);
 	for (i = 0; i < d->n; i++) {
 		if (i > 0)
 			hr_digest_add(md5, "\0", 2);

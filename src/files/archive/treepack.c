@@ -17,6 +17,7 @@
 
 #include "base/dir.h"
 #include "base/fd.h"
+#include "base/strv.h"
 #include "base/text/quote.h"
 #include "files/place/reach.h"
 
@@ -289,12 +290,6 @@ struct names {
 	size_t n;
 };
 
-static int
-by_name(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Reads the names, and pointers to them, into one allocation. Returns 0, or -1 with errno. */
 static int
 names_read(struct hr_tree *t, struct names *ret, int dir)
@@ -323,7 +318,7 @@ names_read(struct hr_tree *t, struct names *ret, int dir)
 	for (i = 0, p = hr_buf_str(&ret->text); i < ret->n; i++, p += strlen(p) + 1)
 		ret->v[i] = p;
 	if (ret->n > 1)
-		qsort(ret->v, ret->n, sizeof(*ret->v), by_name);
+		qsort(ret->v, ret->n, sizeof(*ret->v), hr_strv_compare);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/dir.h"
+#include "base/strv.h"
 #include "files/editor/editor_int.h"
 #include "files/purepath.h"
 #include "files/pytext.h"
@@ -96,12 +97,6 @@ list(struct found *f, const char *path, unsigned depth)
 	(void)closedir(dir);
 }
 
-static int
-compare_names(const void *p, const void *q)
-{
-	return strcmp(*(const char *const *)p, *(const char *const *)q);
-}
-
 /* Appends the sorted paths as text, cut to the limit. */
 static void
 join_sorted(struct found *f, struct hr_buf *text)
@@ -116,7 +111,7 @@ join_sorted(struct found *f, struct hr_buf *text)
 	}
 	for (i = 0; i < f->n; i++, p += strlen(p) + 1)
 		sorted[i] = p;
-	qsort(sorted, f->n, sizeof(*sorted), compare_names);
+	qsort(sorted, f->n, sizeof(*sorted), hr_strv_compare);
 	/* stop at a length that is never shown in full: a character has at most four bytes */
 	for (i = 0; i < f->n && text->len <= (size_t)EDIT_SHOWN * 4; i++) {
 		hr_purepath_text(text, sorted[i], strlen(sorted[i]));

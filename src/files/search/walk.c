@@ -12,6 +12,7 @@
 #include "base/dir.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/strv.h"
 #include "files/place/reach.h"
 #include "files/place/whole.h"
 #include "files/search/search.h"
@@ -39,14 +40,6 @@ struct names {
 	size_t n;
 	size_t held; /* bytes of names that the walk counts for this directory */
 };
-
-static int
-by_bytes(const void *a, const void *b)
-{
-	const char *const *x = a, *const *y = b;
-
-	return strcmp(*x, *y);
-}
 
 /* Reads the names of a directory; a byte for the type follows each. Takes fd. */
 static int
@@ -89,7 +82,7 @@ names_read(struct walk *w, struct names *ret, int fd)
 	for (i = 0, p = hr_buf_str(&ret->text); i < ret->n; i++, p += strlen(p) + 2)
 		ret->v[i] = p;
 	if (ret->n > 1)
-		qsort(ret->v, ret->n, sizeof(*ret->v), by_bytes);
+		qsort(ret->v, ret->n, sizeof(*ret->v), hr_strv_compare);
 	return 0;
 }
 

@@ -21,6 +21,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/process/spawn.h"
+#include "base/strv.h"
 #include "base/text/text.h"
 #include "host/box/store.h"
 #include "host/common/statedir.h"
@@ -308,12 +309,6 @@ hr_box_fill(struct hr_box *b, struct hr_err *err)
 								: fill(&s, b, tag, storage, err);
 }
 
-static int
-by_name(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 int
 hr_box_snapshots(const char *state_dir, const char *prefix, char **ret_json, struct hr_err *err)
 {
@@ -335,7 +330,7 @@ hr_box_snapshots(const char *state_dir, const char *prefix, char **ret_json, str
 	if (names.failed)
 		return hr_err_nomem(err);
 	if (names.n > 0)
-		qsort(names.v, names.n, sizeof(*names.v), by_name);
+		qsort(names.v, names.n, sizeof(*names.v), hr_strv_compare);
 	for (i = 0; i < names.n; i++) {
 		struct json_object *o = hr_box_store_read(path, names.v[i]);
 

@@ -17,6 +17,7 @@
 #include "base/dir.h"
 #include "base/path.h"
 #include "base/err.h"
+#include "base/strv.h"
 #include "host/common/statedir.h"
 #include "host/records/namelock.h"
 #include "proto/json.h"
@@ -217,12 +218,6 @@ hr_record_remove(struct hr_sandbox *s)
 	hr_record_remove_start(s->state_dir, s->sid);
 }
 
-static int
-by_text(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Appends {"sid":...,"runtime":...,"url":...,"image":...,"created":...}. */
 static void
 put_record(struct hr_buf *b, const char *dir, const char *file)
@@ -276,7 +271,7 @@ hr_sandbox_list(const char *state_dir, struct hr_err *err)
 	if (r != 0)
 		return NULL;
 	if (files.n > 1)
-		qsort(files.v, files.n, sizeof(*files.v), by_text);
+		qsort(files.v, files.n, sizeof(*files.v), hr_strv_compare);
 	hr_buf_addc(&b, '[');
 	for (i = 0; i < files.n; i++)
 		put_record(&b, state_dir, files.v[i]);

@@ -11,6 +11,7 @@
 #include "base/dir.h"
 #include "base/err.h"
 #include "base/path.h"
+#include "base/strv.h"
 #include "base/text/utf8.h"
 #include "host/common/statedir.h"
 #include "host/config/settings.h"
@@ -143,12 +144,6 @@ hr_secret_remove(const char *state_dir, const char *name, struct hr_err *err)
 			       : hr_err_sys(err, errno, "remove %s", path);
 }
 
-static int
-by_text(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Adds the names in a directory that are not in the list yet; a missing directory has none. */
 static int
 add_names(const char *path, struct hr_strv *ret, struct hr_err *err)
@@ -182,6 +177,6 @@ hr_secret_list(
 	    (credentials != NULL && add_names(credentials, ret, err) < 0))
 		return -1;
 	if (ret->n > 1)
-		qsort(ret->v, ret->n, sizeof(*ret->v), by_text);
+		qsort(ret->v, ret->n, sizeof(*ret->v), hr_strv_compare);
 	return 0;
 }

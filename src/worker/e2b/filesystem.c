@@ -85,12 +85,6 @@ do_stat(struct call *k)
 /* ---- ListDir ---- */
 
 static int
-by_bytes(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int
 put_listed(struct call *k, int dir, const char *name, const char *path, bool *ret_directory)
 {
 	HR_CLOSE int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -130,7 +124,7 @@ list(struct call *k, int fd, const char *path, int64_t depth)
 	if (names.failed)
 		return hr_connect_fail(&k->error, HR_CONNECT_INTERNAL, "out of memory");
 	if (names.n > 0)
-		qsort(names.v, names.n, sizeof(*names.v), by_bytes);
+		qsort(names.v, names.n, sizeof(*names.v), hr_strv_compare);
 	for (i = 0; i < names.n && r == 0; i++) {
 		HR_FREE char *at = hr_path_join(path, names.v[i]);
 
