@@ -301,6 +301,14 @@ hr_fd_recv(int sock, void *p, size_t cap, int *ret_pass, struct hr_err *err)
 	return n;
 }
 
+bool
+hr_fd_is_readable(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return fd >= 0 && poll(&p, 1, 0) > 0;
+}
+
 void
 hr_fd_close(int *fd)
 {

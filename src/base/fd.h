@@ -62,6 +62,9 @@ int hr_fd_of_bytes(const void *p, size_t len, struct hr_err *err);
 /* Returns true if the effective identity may execute the file or enter the directory. */
 bool hr_fd_may_run(int fd);
 
+/* Returns true if fd (-1: none) can be read without waiting, as also at its end. */
+bool hr_fd_is_readable(int fd);
+
 /* Closes *fd unless it is -1, and sets it to -1. Keeps errno. */
 void hr_fd_close(int *fd);
 

@@ -91,6 +91,22 @@ hr_path_leads_out(const char *path)
 	return false;
 }
 
+bool
+hr_path_is_within(const char *path, const char *directory)
+{
+	size_t len = strlen(directory);
+
+	return strncmp(path, directory, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
+bool
+hr_path_is_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 char *
 hr_path_absolute(const char *path, struct hr_err *err)
 {

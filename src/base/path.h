@@ -24,6 +24,10 @@ char *hr_path_name(const char *path);
 /* Returns true if a name below a directory may lead out of it: it is absolute, or has a component
  * "..". */
 bool hr_path_leads_out(const char *path);
+/* Returns true if path is the directory or lies below it, by their names alone. */
+bool hr_path_is_within(const char *path, const char *directory);
+/* Returns true if path leads to a directory, by way of links too. */
+bool hr_path_is_directory(const char *path);
 /* Returns an absolute form of path without looking at the disk ("." and ".." stay); the caller
  * frees. */
 char *hr_path_absolute(const char *path, struct hr_err *err);

@@ -68,14 +68,6 @@ hr_git_changes_take(
 	}
 }
 
-bool
-hr_git_is_below(const char *path, const char *name)
-{
-	size_t n = strlen(name);
-
-	return strncmp(path, name, n) == 0 && (path[n] == '/' || path[n] == '\0');
-}
-
 void
 hr_git_changes_drop(struct hr_buf *list, const struct hr_buf *names,
     bool (*is_below)(const char *path, const char *name))

@@ -321,7 +321,7 @@ list_changes(
 	hr_buf_init(&c.why, HR_GIT_OUTPUT_MAX);
 	hr_git_nested(directory, &names);
 	changes_of(&c, directory, NULL, wanted);
-	hr_git_changes_drop(&c.list, &names, any ? hr_git_is_below : begins_with);
+	hr_git_changes_drop(&c.list, &names, any ? hr_path_is_within : begins_with);
 	for (name = names.p; c.why.len == 0 && name != NULL && name < names.p + names.len;
 	     name += strlen(name) + 1) {
 		repo = hr_path_join(directory, name);

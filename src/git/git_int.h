@@ -73,8 +73,6 @@ void hr_git_changes_put(
     const struct hr_buf *list, int (*order)(const void *, const void *), struct hr_buf *json);
 void hr_git_changes_done(struct hr_buf *list);
 
-/* Returns true for `name` itself and everything below it. */
-bool hr_git_is_below(const char *path, const char *name);
 /* Appends the names of direct, not hidden subdirectories that contain ".git", each with its NUL. */
 void hr_git_nested(const char *directory, struct hr_buf *names);
 

@@ -166,7 +166,7 @@ hr_git_v1_changes(
 	if (changes_of(&list, directory, NULL, wanted, why) < 0)
 		return -1;
 	/* a nested repository lists its own files */
-	hr_git_changes_drop(&list, &nested, hr_git_is_below);
+	hr_git_changes_drop(&list, &nested, hr_path_is_within);
 	for (name = hr_buf_str(&nested); name < nested.p + nested.len; name += strlen(name) + 1) {
 		HR_FREE char *repo = hr_path_join(directory, name);
 

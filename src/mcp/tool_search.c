@@ -6,11 +6,11 @@
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/account.h"
 #include "base/clock.h"
+#include "base/path.h"
 #include "files/search/search.h"
 #include "mcp/call.h"
 
@@ -110,14 +110,6 @@ struct plan {
 	struct hr_search s;
 };
 
-static bool
-is_directory(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 static void
 plan_done(struct plan *p)
 {
@@ -132,7 +124,7 @@ plan_make(struct plan *p, const char *top, struct hr_span pattern, struct hr_err
 {
 	if (hr_glob_plan(top, pattern, &p->p, err) < 0)
 		return -1;
-	if (is_directory(hr_buf_str(&p->p.top))) {
+	if (hr_path_is_directory(hr_buf_str(&p->p.top))) {
 		p->s.top = hr_buf_str(&p->p.top);
 		pattern = hr_span_of_buf(&p->p.pattern);
 		if (p->p.exact)
@@ -425,7 +417,7 @@ grep(struct hr_mcp_call *c, const struct hr_search *s, struct hr_grep *g, struct
 	if (!enter(c, &own))
 		return;
 	hr_buf_adds(&c->structured, "{\"matches\":[");
-	if (glob.p != NULL && is_directory(s->top)) {
+	if (glob.p != NULL && hr_path_is_directory(s->top)) {
 		r = plan_make(&plan, s->top, glob, &err);
 		g->names = plan.globs;
 		m.prefix = hr_buf_str(&plan.p.shown);

@@ -53,6 +53,22 @@ START_TEST(bad_descriptor_is_an_error)
 END_TEST
 
 /* More than a pipe holds: both sides must repeat short calls. */
+START_TEST(readable_without_waiting)
+{
+	int p[2];
+
+	ck_assert(!hr_fd_is_readable(-1));
+	ck_assert_int_eq(pipe2(p, O_CLOEXEC), 0);
+	ck_assert(!hr_fd_is_readable(p[0]));
+	ck_assert_int_eq(hr_fd_write_full(p[1], "x", 1, NULL), 0);
+	ck_assert(hr_fd_is_readable(p[0]));
+	ck_assert_int_eq(hr_fd_read(p[0], (char[1]){0}, 1), 1);
+	hr_fd_close(&p[1]);
+	ck_assert(hr_fd_is_readable(p[0])); /* at the end */
+	hr_fd_close(&p[0]);
+}
+END_TEST
+
 START_TEST(a_megabyte_passes_a_pipe_whole)
 {
 	size_t len = 1 << 20, i;
@@ -280,6 +296,7 @@ main(void)
 
 	tcase_add_test(tc, flags_turn_on_and_off);
 	tcase_add_test(tc, bad_descriptor_is_an_error);
+	tcase_add_test(tc, readable_without_waiting);
 	tcase_add_test(tc, a_megabyte_passes_a_pipe_whole);
 	tcase_add_test(tc, a_descriptor_travels_and_is_cloexec);
 	tcase_add_test(tc, nothing_leaks_from_a_packet_too_long_or_unwanted);

@@ -157,6 +157,17 @@ START_TEST(leads_out)
 }
 END_TEST
 
+START_TEST(within_and_directory)
+{
+	ck_assert(hr_path_is_within("/a/b", "/a") && hr_path_is_within("/a", "/a"));
+	ck_assert(!hr_path_is_within("/ab", "/a") && !hr_path_is_within("/a", "/a/b"));
+	ck_assert(hr_path_is_directory(top));
+	ck_assert_int_eq(symlink(top, in_top("link")), 0);
+	ck_assert(hr_path_is_directory(in_top("link")));
+	ck_assert(!hr_path_is_directory(in_top("none")) && !hr_path_is_directory("/dev/null"));
+}
+END_TEST
+
 START_TEST(join)
 {
 	static const struct {
@@ -542,6 +553,7 @@ main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, leads_out);
+	tcase_add_test(tc, within_and_directory);
 	tcase_add_test(tc, a_directory_that_may_not_be_made);
 	tcase_add_loop_test(tc, join, 0, 5);
 	tcase_add_test(tc, mkdirs_makes_what_is_missing);

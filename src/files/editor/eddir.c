@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/dir.h"
+#include "base/path.h"
 #include "base/strv.h"
 #include "files/editor/editor_int.h"
 #include "files/purepath.h"
@@ -42,14 +43,6 @@ add_name(struct found *f, const char *dir, const char *name)
 	}
 	hr_buf_addc(&f->names, '\0');
 	f->n++;
-}
-
-static bool
-is_directory(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 static bool
@@ -139,7 +132,7 @@ put_lines(struct hr_buf *b, const char *p, size_t len)
 			next = end;
 		hr_buf_add(b, p, (size_t)(next - p));
 		file = hr_purepath_bytes(p, (size_t)(next - p), &why);
-		if (file != NULL && is_directory(file))
+		if (file != NULL && hr_path_is_directory(file))
 			hr_buf_addc(b, '/');
 		free(file);
 		if (next == end)

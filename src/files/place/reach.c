@@ -15,6 +15,7 @@
 
 #include "base/account.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/plain.h"
 #include "files/place/beneath.h"
 
@@ -67,15 +68,6 @@ hr_reach_leads_to_hidden(int fd)
 	return false;
 }
 
-/* Returns true if a path is a directory or lies in it. */
-static bool
-is_within(const char *path, const char *directory)
-{
-	size_t len = strlen(directory);
-
-	return strncmp(path, directory, len) == 0 && (path[len] == '/' || path[len] == '\0');
-}
-
 /* Returns true if it is sure that fd is not in the run directory nor, for `removal`, contains it.
  */
 static bool
@@ -87,8 +79,8 @@ is_outside(const char *run_dir, int fd, bool removal)
 	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
 	n = readlink(proc, way, sizeof(way) - 1);
 	way[n > 0 ? n : 0] = '\0';
-	return n > 0 && realpath(run_dir, run) != NULL && !is_within(way, run) &&
-	       !(removal && is_within(run, way));
+	return n > 0 && realpath(run_dir, run) != NULL && !hr_path_is_within(way, run) &&
+	       !(removal && hr_path_is_within(run, way));
 }
 
 int

@@ -208,8 +208,6 @@ int hr_cloud_found_in(const char *who, struct json_object *o, const char *labels
 struct json_object *hr_cloud_env_object(const char *const *env, struct hr_err *err);
 /* Returns a descriptor that becomes readable after `ms`, or -1 with *err set. */
 int hr_cloud_timer(unsigned ms, struct hr_err *err);
-/* Returns true if the time is up; timer -1 means never. */
-bool hr_cloud_timer_over(int timer);
 /* Appends a text with each known secret replaced by ****** (secrets NULL: none). Call this before
  * cutting or quoting the text: part of a secret would not be recognised. */
 void hr_cloud_hide(struct hr_buf *out, const char *const *secrets, const char *text, size_t len);

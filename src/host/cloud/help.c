@@ -4,7 +4,6 @@
 #include "host/cloud/cloud.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,14 +110,6 @@ hr_cloud_timer(unsigned ms, struct hr_err *err)
 	(void)hr_err_sys(err, errno, "timer");
 	hr_fd_close(&fd);
 	return -1;
-}
-
-bool
-hr_cloud_timer_over(int timer)
-{
-	struct pollfd p = {.fd = timer, .events = POLLIN};
-
-	return timer >= 0 && poll(&p, 1, 0) > 0;
 }
 
 void

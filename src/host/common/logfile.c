@@ -59,14 +59,6 @@ give_lines(struct hr_buf *b, bool at_end, hr_line_fn *fn, void *arg)
 	return r;
 }
 
-static bool
-is_readable(int fd)
-{
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-
-	return fd >= 0 && poll(&p, 1, 0) > 0;
-}
-
 /* Reads to the present end of the file. Returns 1 if fn asks to stop or stop_fd is readable, 0 if
  * not, or -1 with *err set. */
 static int
@@ -92,7 +84,7 @@ drain(int fd, int stop_fd, const char *path, struct hr_buf *b, hr_line_fn *fn, v
 			return hr_err_sys(err, errno, "read %s", path);
 		if (n == 0)
 			return 0;
-		if (is_readable(stop_fd))
+		if (hr_fd_is_readable(stop_fd))
 			return 1;
 		hr_buf_grew(b, (size_t)n);
 		if (give_lines(b, false, fn, arg) != 0)

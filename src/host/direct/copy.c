@@ -137,14 +137,6 @@ copy_tree(const char *from, const char *to, int depth, struct hr_err *err)
 	return r;
 }
 
-static bool
-is_dir(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 static int
 make_dir(char *path, bool parent_only, struct hr_err *err)
 {
@@ -168,7 +160,7 @@ static int
 copy_one(const char *from, const char *to, char *place, struct hr_err *err)
 {
 	const char *last = strrchr(place, '/') + 1;
-	bool into = is_dir(place) || to[strlen(to) - 1] == '/' ||
+	bool into = hr_path_is_directory(place) || to[strlen(to) - 1] == '/' ||
 		    (access(place, F_OK) != 0 && strchr(last, '.') == NULL);
 	HR_FREE char *name = hr_path_name(from);
 	HR_FREE char *target = NULL;
@@ -262,7 +254,7 @@ hr_direct_list(void *self, const char *path, char **ret_json, struct hr_err *err
 	if (place == NULL)
 		return -1;
 	hr_buf_addc(&b, '[');
-	if (is_dir(place))
+	if (hr_path_is_directory(place))
 		r = put_names(&b, place, err);
 	else if (access(place, F_OK) == 0)
 		put_name(&b, place);

@@ -5,7 +5,6 @@
 #include "host/docker/docker_int.h"
 
 #include <math.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "host/command.h"
 #include "host/docker/engine.h"
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/text/text.h"
 #include "host/common/payload.h"
 #include "host/common/recordtext.h"
@@ -490,7 +490,6 @@ static int
 docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_docker *d = self;
-	struct pollfd stop = {.fd = d->h->stop_fd, .events = POLLIN};
 	HR_CLEAN(hr_demux_done) struct hr_demux demux = {0};
 	char path[512];
 	int r;
@@ -503,7 +502,7 @@ docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *e
 	    hr_docker_ref(d), follow);
 	hr_demux_init(&demux, fn, arg);
 	r = hr_engine_stream(&d->engine, "GET", path, NULL, NULL, hr_demux_sink, &demux, 0, err);
-	if (d->h->stop_fd >= 0 && poll(&stop, 1, 0) > 0) {
+	if (hr_fd_is_readable(d->h->stop_fd)) {
 		demux.stopped = true;
 		r = 0;
 	}

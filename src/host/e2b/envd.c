@@ -488,11 +488,11 @@ hr_e2b_run(
 		return -1;
 	hr_buf_init(&s.bytes, HR_CONNECT_FRAME_MAX);
 	r = follow(&s, "/process.Process/Start", body, timer, &mine);
-	over = hr_cloud_timer_over(timer);
+	over = hr_fd_is_readable(timer);
 	while (r == 0 && s.begun && !s.ended && !s.stopped && *s.code == '\0' && !over &&
 	       s.broken.code == HR_OK && hr_cloud_goes_on(&cuts, s.came, hr_now_ms())) {
 		r = join(&s, timer, &mine);
-		over = hr_cloud_timer_over(timer);
+		over = hr_fd_is_readable(timer);
 	}
 	if (r == 0 || s.err.code != HR_OK || s.broken.code != HR_OK || (over && s.begun))
 		r = conclude(&s, over, err);

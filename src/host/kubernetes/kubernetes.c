@@ -6,7 +6,6 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include <json-c/json_object.h>
 
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/hash.h"
 #include "base/text/text.h"
 #include "host/common/recordtext.h"
@@ -506,7 +506,6 @@ static int
 kubernetes_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
-	struct pollfd stop = {.fd = d->h->stop_fd, .events = POLLIN};
 	char path[512];
 	int r;
 
@@ -516,7 +515,7 @@ kubernetes_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_er
 	hr_kube_give_up(&d->kube, d->h->stop_fd);
 	r = hr_kube_logs(&d->kube, path, follow, "", fn, arg, err);
 	hr_kube_give_up(&d->kube, -1);
-	return d->h->stop_fd >= 0 && poll(&stop, 1, 0) > 0 ? 0 : r;
+	return hr_fd_is_readable(d->h->stop_fd) ? 0 : r;
 }
 
 static int

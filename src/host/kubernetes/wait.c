@@ -63,14 +63,6 @@ until_init(struct until *u, int fd, int stop_fd, unsigned seconds, struct hr_err
 }
 
 static bool
-is_stopped(const struct hr_kubernetes *d)
-{
-	struct pollfd p = {.fd = d->h->stop_fd, .events = POLLIN};
-
-	return p.fd >= 0 && poll(&p, 1, 0) > 0;
-}
-
-static bool
 until_over(const struct until *u)
 {
 	uint64_t n;
@@ -341,7 +333,7 @@ wait_all(struct waiting *x, struct hr_err *err)
 			(void)pthread_mutex_unlock(&x->w->lock);
 			return failed(x->d, &why, "it is not ready after 300 seconds", err);
 		}
-		if (is_stopped(x->d))
+		if (hr_fd_is_readable(x->d->h->stop_fd))
 			return hr_err_set(
 			    err, HR_E_RUNTIME, "stopped while Pod %s was not ready", x->d->name);
 		r = step(x, err);
@@ -422,7 +414,7 @@ wait_pod(struct waiting *x, struct hr_err *err)
 	/* a pod reports its own state; wait_all() handles a failed watch */
 	if (!coming || over)
 		r = 0;
-	else if (is_stopped(d))
+	else if (hr_fd_is_readable(d->h->stop_fd))
 		r = hr_err_set(err, HR_E_RUNTIME, "stopped while there was no pod %s", d->name);
 	else if (r > 0 || until_over(&x->until))
 		r = no_pod(x, &owner, err);

@@ -161,7 +161,7 @@ follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err 
 		r = ask(c, &g, NULL, &end, err);
 		if (r == 0)
 			return 0;
-		if (hr_cloud_timer_over(timer))
+		if (hr_fd_is_readable(timer))
 			return 1;
 		if (!may_continue(&end))
 			return -1;
@@ -186,7 +186,7 @@ wait_end(struct hr_cloud *c, char *id, int timer, struct hr_cloud_end *ret, stru
 	q.task_id = hr_modal_of(c)->task;
 	q.exec_id = id;
 	while ((r = ask(c, &g, &a, &end, err)) != 0) {
-		if (hr_cloud_timer_over(timer))
+		if (hr_fd_is_readable(timer))
 			return 1;
 		if (end.status != HR_GRPC_DEADLINE)
 			return -1;
@@ -322,7 +322,7 @@ old_follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_
 		q.last_batch_index = s->at;
 		s->came = false;
 		r = hr_grpc_do(&hr_modal_of(c)->api, &g, NULL, &end, err);
-		if (hr_cloud_timer_over(timer))
+		if (hr_fd_is_readable(timer))
 			return 1;
 		if (r != 0 && !may_continue(&end))
 			return -1;
@@ -353,7 +353,7 @@ old_wait_end(struct hr_cloud *c, char *id, int timer, struct hr_cloud_end *ret, 
 			    HR_MODAL_WHO ": the answer of ContainerExecWait has no \"exit_code\"");
 		else if (completed)
 			ret->code = a->exit_code;
-		if (r == 0 && !completed && hr_cloud_timer_over(timer))
+		if (r == 0 && !completed && hr_fd_is_readable(timer))
 			return 1;
 	}
 	return r;

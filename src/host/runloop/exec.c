@@ -233,8 +233,8 @@ follow_all(struct hr_cloud *c, const char *execution, struct stream s[2], int ti
 	while (done == 0 && more) {
 		if (follow(c, &s[0], execution, timer, err) != 0)
 			return -1;
-		done = hr_cloud_timer_over(timer) ? -2 : ended(c, execution, timer, ret, err);
-		if (done == -1 && hr_cloud_timer_over(timer))
+		done = hr_fd_is_readable(timer) ? -2 : ended(c, execution, timer, ret, err);
+		if (done == -1 && hr_fd_is_readable(timer))
 			done = -2;
 		more = hr_cloud_goes_on(&cuts, s[0].came, hr_now_ms());
 	}
