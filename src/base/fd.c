@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define ACCEPT_PAUSE_MS 100
+#define BLOCK 4096 /* the size of blocks in most file systems */
 
 int
 hr_fd_open_stdio(struct hr_err *err)
@@ -153,6 +154,25 @@ hr_fd_pwrite_full(int fd, const void *p, size_t len, off_t at)
 		len -= (size_t)n;
 	}
 	return 0;
+}
+
+int
+hr_fd_pwrite_sparse(int fd, const void *p, size_t len, off_t at)
+{
+	static const char zeros[BLOCK];
+	const char *s = p;
+	size_t begun = 0, i, n; /* the bytes from `begun` to i have data */
+
+	for (i = 0; i < len; i += n) {
+		n = BLOCK - ((size_t)at + i) % BLOCK;
+		n = n < len - i ? n : len - i;
+		if (memcmp(s + i, zeros, n) != 0)
+			continue;
+		if (hr_fd_pwrite_full(fd, s + begun, i - begun, at + (off_t)begun) != 0)
+			return -1;
+		begun = i + n;
+	}
+	return hr_fd_pwrite_full(fd, s + begun, len - begun, at + (off_t)begun);
 }
 
 int

@@ -33,6 +33,9 @@ ssize_t hr_fd_read(int fd, void *p, size_t len);
  * before). */
 int hr_fd_pread_full(int fd, void *p, size_t len, off_t at);
 int hr_fd_pwrite_full(int fd, const void *p, size_t len, off_t at);
+/* Writes the same to a new file, whose blocks of zeros become holes: the caller then sets the
+ * file's size. Returns 0, or -1 with errno. */
+int hr_fd_pwrite_sparse(int fd, const void *p, size_t len, off_t at);
 
 /* Finds the next range of data of a sparse file at or after *hole (0 at first), and sets both to
  * its ends. Returns false after the last one, or if the file system reports none. */

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import urllib.parse
+import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
@@ -53,6 +54,7 @@ def planted(top):
         f.write(b"data")
     with open(os.path.join(top, "nothing but a hole"), "wb") as f:
         f.truncate(3 << 20)
+    put_file(os.path.join(top, "zeros"), bytes(6 << 20) + b"data")
     put_file(os.path.join(top, "long"), bytes(range(256)) * 8192)
     for name in ("plain", "sub", "dir555"):
         os.utime(os.path.join(top, name), ns=(LONG_AGO, LONG_AGO))
@@ -106,6 +108,8 @@ def everything():
             room = [os.stat(os.path.join(where, name)).st_blocks
                     for where in (top, os.path.join(workspace(h), "there"), h.path("cwd", "back"))]
             equal(max(room) <= room[0] + 64, True, (name, room))
+        for where in (os.path.join(workspace(h), "there"), h.path("cwd", "back")):
+            equal(os.stat(os.path.join(where, "zeros")).st_blocks <= 64, True, "written zeros become holes")
         # what is new of a file that is there
         os.chmod(os.path.join(top, "plain"), 0o750)
         put_file(os.path.join(top, "plain"), b"new")
@@ -354,11 +358,42 @@ def server_that_lies():
             h.survives(said, "get", "/x", h.path("other"))
 
 
+def zeros():
+    """A file of 20 GB with one block of data takes no time, and little room; nor do zeros that a server sends."""
+    with Host() as h:
+        h.ok("up", "-q")
+        with open(os.path.join(workspace(h), "huge"), "wb") as f:
+            f.truncate(20 << 30)
+            f.seek(7 << 30)
+            f.write(b"data")
+            os.fchmod(f.fileno(), 0o640)
+        h.ok("get", "huge", "out")
+        st = os.stat(h.path("cwd", "out"))
+        equal((st.st_size, st.st_blocks <= 64, stat.S_IMODE(st.st_mode)), (20 << 30, True, 0o640), st)
+        with open(h.path("cwd", "out"), "rb") as f:
+            f.seek(7 << 30)
+            equal(f.read(4), b"data")
+    with Hostile() as h:
+        data = b"a" + bytes(20 << 20) + b"z"
+        h.answers = [("/handrail/v1/stat", (404, {})), ("/download_file?", (200, data))]
+        h.ok("get", "/x/f", "file")
+        put = io.BytesIO()
+        with zipfile.ZipFile(put, "w") as z:
+            z.writestr("f", data)
+        h.answers = [("/handrail/v1/stat", (404, {})),
+                     ("/download_file?", (400, {"detail": "400: Path is a directory"})),
+                     ("/download_files", (200, put.getvalue()))]
+        h.ok("get", "/x", "dir")
+        for name in ("file", "dir/f"):
+            with open(h.path("cwd", name), "rb") as f:
+                equal((f.read() == data, os.fstat(f.fileno()).st_blocks <= 64), (True, True), name)
+
+
 def main():
     process.become_subreaper()
     tap = Tap()
     for test in (everything, one_by_one, left_out, exact_bytes, archives_that_leave, limits, link_race,
-                 server_that_lies):
+                 server_that_lies, zeros):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -285,6 +286,33 @@ START_TEST(ranges_of_data)
 }
 END_TEST
 
+/* The file has the same bytes as if all were written, whatever the pieces, and zeros take no room.
+ */
+START_TEST(zeros_become_holes)
+{
+	static char all[40 * 4096], got[sizeof(all)];
+	const size_t pieces[] = {1, 7, 4096, 5000, sizeof(all)};
+	size_t i, at, n;
+	struct stat st;
+	int fd;
+
+	all[0] = all[3 * 4096 - 1] = all[3 * 4096] = all[20 * 4096 + 17] = 'x';
+	for (i = 0; i < sizeof(pieces) / sizeof(*pieces); i++) {
+		fd = memfd_create("sparse", MFD_CLOEXEC);
+		for (at = 0; at < sizeof(all); at += n) {
+			n = sizeof(all) - at < pieces[i] ? sizeof(all) - at : pieces[i];
+			ck_assert_int_eq(hr_fd_pwrite_sparse(fd, all + at, n, (off_t)at), 0);
+		}
+		ck_assert_int_eq(ftruncate(fd, sizeof(all)), 0);
+		ck_assert_int_eq(fstat(fd, &st), 0);
+		ck_assert_int_le(st.st_blocks, 4 * 8);
+		ck_assert_int_eq(hr_fd_pread_full(fd, got, sizeof(got), 0), 0);
+		ck_assert(memcmp(got, all, sizeof(all)) == 0);
+		(void)close(fd);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -304,6 +332,7 @@ main(void)
 	tcase_add_test(tc, closed_stdio_is_filled);
 	tcase_add_test(tc, a_directory_is_taken);
 	tcase_add_test(tc, ranges_of_data);
+	tcase_add_test(tc, zeros_become_holes);
 	tcase_set_tags(native, "no-valgrind"); /* it has a limit of descriptors of its own */
 	tcase_add_test(native, accepting_without_descriptors_does_not_spin);
 	suite_add_tcase(s, tc);

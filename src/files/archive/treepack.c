@@ -139,11 +139,12 @@ put_holes(struct hr_tree *t, int fd, const struct stat *st)
 
 	if ((off_t)st->st_blocks * 512 >= st->st_size)
 		return;
+	errno = 0;
 	for (; n < HOLES_MAX && hr_fd_next_data(fd, st->st_size, &data, &hole); n++)
 		archive_entry_sparse_add_entry(t->e, data, hole - data);
 	if (n == HOLES_MAX)
 		archive_entry_sparse_clear(t->e);
-	else if (n == 0) /* the file is one hole */
+	else if (n == 0 && errno == ENXIO) /* the file is one hole */
 		archive_entry_sparse_add_entry(t->e, st->st_size, 0);
 }
 
@@ -176,32 +177,77 @@ put_unsized(struct hr_tree *t, int fd, const struct stat *st, size_t begun, stru
 	return put_short(t, st, hr_buf_str(&all), all.len, err);
 }
 
-/* Packs as many bytes as the file had at first. */
+/* Passes over a hole: libarchive counts its bytes, and reads none of them. */
+static int
+put_hole(struct hr_tree *t, off_t len, struct hr_err *err)
+{
+	off_t n;
+
+	for (; len > 0; len -= n) {
+		n = len < (off_t)BUFFER ? len : (off_t)BUFFER;
+		if (write_data(t, t->buffer, (size_t)n, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Packs the bytes from `at` to `end`. Returns 0; 1 with the reason in *ret_why if the file has
+ * fewer of them; or -1 with *err set. */
+static int
+put_range(struct hr_tree *t, int fd, off_t at, off_t end, const char **ret_why, struct hr_err *err)
+{
+	ssize_t n;
+
+	for (; at < end; at += n) {
+		n = pread(
+		    fd, t->buffer, end - at < (off_t)BUFFER ? (size_t)(end - at) : BUFFER, at);
+		if (n <= 0) {
+			*ret_why = n < 0 ? strerror(errno) : "it became shorter meanwhile";
+			return 1;
+		}
+		if (write_data(t, t->buffer, (size_t)n, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Packs the ranges of the entry's list and the holes around them. Returns as put_range() does. */
+static int
+put_ranges(
+    struct hr_tree *t, int fd, const struct stat *st, const char **ret_why, struct hr_err *err)
+{
+	la_int64_t data, len;
+	off_t at = 0;
+	int r;
+
+	for (; archive_entry_sparse_next(t->e, &data, &len) == ARCHIVE_OK; at = data + len) {
+		if (put_hole(t, data - at, err) < 0)
+			return -1;
+		r = put_range(t, fd, data, data + len, ret_why, err);
+		if (r != 0)
+			return r;
+	}
+	return put_hole(t, st->st_size - at, err);
+}
+
+/* Packs as many bytes as the file had at first. Holes are not read: that would take long, and fill
+ * the machine's memory with zeros. */
 static int
 put_long(struct hr_tree *t, int fd, const struct stat *st, struct hr_err *err)
 {
-	off_t at = 0;
-	ssize_t n = 0;
-	int sys = 0;
+	const char *why = NULL;
+	int r;
 
 	put_header(t, st, st->st_size, NULL);
 	put_holes(t, fd, st);
 	if (write_header(t, err) < 0)
 		return -1;
-	for (; at < st->st_size; at += n) {
-		n = pread(fd, t->buffer,
-		    st->st_size - at < (off_t)BUFFER ? (size_t)(st->st_size - at) : BUFFER, at);
-		if (n < 0)
-			sys = errno;
-		if (n <= 0)
-			break;
-		if (write_data(t, t->buffer, (size_t)n, err) < 0)
-			return -1;
-	}
+	if (archive_entry_sparse_reset(t->e) == 0)
+		r = put_range(t, fd, 0, st->st_size, &why, err);
+	else
+		r = put_ranges(t, fd, st, &why, err);
 	/* libarchive fills the rest of the entry with zeros */
-	return at == st->st_size
-		   ? 0
-		   : leave_out(t, sys != 0 ? strerror(sys) : "it became shorter meanwhile");
+	return r > 0 ? leave_out(t, why) : r;
 }
 
 static int

@@ -182,7 +182,7 @@ write_content(struct untree *u, int fd, int *ret_sys, struct hr_err *err)
 		u->bytes += len;
 		if (u->o->bytes > 0 && u->bytes > u->o->bytes)
 			return too_large(u, err);
-		if (*ret_sys == 0 && len > 0 && hr_fd_pwrite_full(fd, p, len, at) != 0)
+		if (*ret_sys == 0 && len > 0 && hr_fd_pwrite_sparse(fd, p, len, at) != 0)
 			*ret_sys = errno;
 	}
 	return r != ARCHIVE_EOF ? damaged(u, err) : *ret_sys != 0;

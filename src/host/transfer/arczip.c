@@ -164,9 +164,9 @@ zip_extract(const char *file, const char *dir, unsigned long long most, struct h
 		r = hr_err_from(err, HR_E_SYS, &e);
 	else if ((whole = realpath(dir, NULL)) == NULL)
 		r = hr_err_sys(err, errno, "%s", dir);
-	else if (archive_write_disk_set_options(out, ARCHIVE_EXTRACT_SECURE_SYMLINKS |
-							 ARCHIVE_EXTRACT_SECURE_NODOTDOT |
-							 ARCHIVE_EXTRACT_PERM) != ARCHIVE_OK ||
+	else if (archive_write_disk_set_options(
+		     out, ARCHIVE_EXTRACT_SECURE_SYMLINKS | ARCHIVE_EXTRACT_SECURE_NODOTDOT |
+			      ARCHIVE_EXTRACT_SPARSE | ARCHIVE_EXTRACT_PERM) != ARCHIVE_OK ||
 		 archive_read_support_format_zip(in) != ARCHIVE_OK ||
 		 archive_read_open_filename(in, file, PIECE) != ARCHIVE_OK)
 		r = hr_arc_failed(in, "zip", err);

@@ -382,18 +382,18 @@ hr_cp_write(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err)
 /* ---- download ---- */
 
 static int
-to_file(void *arg, const char *p, size_t len)
+to_descriptor(void *arg, const char *p, size_t len)
 {
 	return hr_fd_write_full(*(int *)arg, p, len, NULL);
 }
 
 static int
-fetch(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err)
+fetch(struct hr_sandbox *s, const char *path, hr_http_sink_fn *sink, void *arg, struct hr_err *err)
 {
 	struct hr_http_request req = {.method = "GET",
 	    .timeout_s = 60,
-	    .sink = to_file,
-	    .sink_arg = &fd,
+	    .sink = sink,
+	    .sink_arg = arg,
 	    .progress = s->progress != NULL ? hr_transfer_down : NULL,
 	    .progress_arg = s,
 	    .watch_fd = -1};
@@ -468,6 +468,7 @@ get_file(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *
 {
 	mode_t mask = umask(0);
 	HR_FREE char *temporary = NULL;
+	struct hr_transfer_file file;
 	int fd = -1, r;
 
 	(void)umask(mask);
@@ -476,7 +477,10 @@ get_file(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *
 	fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0)
 		return hr_err_sys(err, errno, "create %s", to);
-	r = fetch(s, path, fd, err);
+	file = (struct hr_transfer_file){.fd = fd};
+	r = fetch(s, path, hr_transfer_keep, &file, err);
+	if (r == 0)
+		r = hr_transfer_kept(&file, to, err);
 	if (r == 0 && fchmod(fd, 0666 & ~mask) != 0)
 		r = hr_err_sys(err, errno, "%s", to);
 	if (close(fd) != 0 && r == 0)
@@ -504,7 +508,7 @@ hr_cp_read(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err)
 		    err, HR_E_NOTFOUND, "there is no file or directory %s in the sandbox", whole);
 	if (there == HR_CP_DIRECTORY)
 		return hr_err_set(err, HR_E_INVAL, "%s is a directory", whole);
-	return fetch(s, whole, fd, err);
+	return fetch(s, whole, to_descriptor, &fd, err);
 }
 
 /* Returns the target's name on this machine, which the caller frees; NULL without memory. */

@@ -109,30 +109,32 @@ hr_sandbox_copy_to(struct hr_sandbox *s, const char *host_path, const char *sand
 	return r;
 }
 
-/* The target of received data, and their limit; most 0: no limit. */
-struct into {
-	int fd;
-	unsigned long long most, came;
-};
-
-static int
-to_file(void *arg, const char *p, size_t len)
+int
+hr_transfer_keep(void *file, const char *p, size_t len)
 {
-	struct into *to = arg;
+	struct hr_transfer_file *f = file;
+	const off_t at = (off_t)f->came;
 
-	to->came += len;
-	return to->most > 0 && to->came > to->most ? -1 : hr_fd_write_full(to->fd, p, len, NULL);
+	f->came += len;
+	return f->most > 0 && f->came > f->most ? -1 : hr_fd_pwrite_sparse(f->fd, p, len, at);
+}
+
+int
+hr_transfer_kept(const struct hr_transfer_file *f, const char *name, struct hr_err *err)
+{
+	return ftruncate(f->fd, (off_t)f->came) == 0 ? 0 : hr_err_sys(err, errno, "write %s", name);
 }
 
 static int
-download(struct hr_sandbox *s, const char *path, bool empty, struct into *to, struct hr_err *err)
+download(struct hr_sandbox *s, const char *path, bool empty, struct hr_transfer_file *to,
+    struct hr_err *err)
 {
 	struct hr_http_request req = {
 	    .method = "GET",
 	    .timeout_s = DOWNLOAD_TIMEOUT_S,
 	    .progress = s->progress != NULL ? hr_transfer_down : NULL,
 	    .progress_arg = s,
-	    .sink = to_file,
+	    .sink = hr_transfer_keep,
 	    .sink_arg = to,
 	    .watch_fd = -1,
 	};
@@ -160,7 +162,7 @@ int
 hr_sandbox_copy_some(struct hr_sandbox *s, const char *sandbox_path, unsigned long long most,
     bool empty, char **ret_file, struct hr_err *err)
 {
-	struct into to = {.most = most};
+	struct hr_transfer_file to = {.most = most};
 	char *file;
 	int r;
 
@@ -172,6 +174,8 @@ hr_sandbox_copy_some(struct hr_sandbox *s, const char *sandbox_path, unsigned lo
 	if (file == NULL)
 		return -1;
 	r = download(s, sandbox_path, empty, &to, err);
+	if (r == 0)
+		r = hr_transfer_kept(&to, file, err);
 	if (close(to.fd) != 0 && r == 0)
 		r = hr_err_sys(err, errno, "write %s", file);
 	if (r != 0) {

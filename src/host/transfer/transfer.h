@@ -11,6 +11,16 @@ int hr_transfer_upload(struct hr_sandbox *s, const char *file, const char *name,
  * any name. */
 int hr_transfer_upload_as(struct hr_sandbox *s, const char *file, const char *name, const char *to,
     bool as_is, struct hr_err *err);
+/* A new file that receives the body of an answer. Its blocks of zeros become holes: a sandbox can
+ * send any number of them. */
+struct hr_transfer_file {
+	int fd;
+	unsigned long long most, came; /* limit and number of bytes; most 0: no limit */
+};
+/* Is the sink (hr_http_sink_fn) of a struct hr_transfer_file. */
+int hr_transfer_keep(void *file, const char *p, size_t len);
+/* Sets the size of the file after the last byte. `name` is for the error. Returns 0 or -1. */
+int hr_transfer_kept(const struct hr_transfer_file *f, const char *name, struct hr_err *err);
 /* Reports a request's progress to the caller of the sandbox; arg is the struct hr_sandbox. */
 void hr_transfer_down(void *arg, unsigned long long done, unsigned long long total);
 

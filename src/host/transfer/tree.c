@@ -206,12 +206,6 @@ hr_treecopy_in(struct hr_sandbox *s, const char *from, const char *to, struct hr
 
 /* ---- download ---- */
 
-static int
-to_file(void *arg, const char *p, size_t len)
-{
-	return hr_fd_write_full(*(int *)arg, p, len, NULL);
-}
-
 int
 hr_treecopy_out(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err)
 {
@@ -219,11 +213,12 @@ hr_treecopy_out(struct hr_sandbox *s, const char *from, const char *to, struct h
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	HR_CLEAN(hr_tree_report_done) struct hr_tree_report report;
 	HR_CLOSE int fd = nameless(s, err);
+	struct hr_transfer_file file = {.fd = fd};
 	struct hr_http_request req = {.method = "GET",
 	    .url = url,
 	    .timeout_s = COPY_TIMEOUT_S,
-	    .sink = to_file,
-	    .sink_arg = &fd,
+	    .sink = hr_transfer_keep,
+	    .sink_arg = &file,
 	    .progress = s->progress != NULL ? hr_transfer_down : NULL,
 	    .progress_arg = s,
 	    .watch_fd = -1};
@@ -234,6 +229,8 @@ hr_treecopy_out(struct hr_sandbox *s, const char *from, const char *to, struct h
 		r = hr_err_nomem(err);
 	else if (fd >= 0)
 		r = hr_client_send(&s->client, &req, &a, err);
+	if (r == 0)
+		r = hr_transfer_kept(&file, "the archive", err);
 	if (r == 0)
 		r = hr_treefile_unpack(fd, to, s->keep_owner, &report, err);
 	return tell_report(s, from, &report, r == 0 ? err : NULL) == 0 ? r : -1;
