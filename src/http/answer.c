@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/clock.h"
+
 /* A body that goes into the answer has so many bytes per millisecond at least. */
 #define SLOWEST 16
 
@@ -198,7 +200,7 @@ body(struct hr_http_reader *h, const char *p, size_t len, struct hr_err *err)
 	h->got += len;
 	h->lines = 0;
 	if (h->r->sink != NULL && h->a->status >= 200 && h->a->status <= 299) {
-		if (h->r->sink(h->r->sink_arg, p, len) < 0) {
+		if (hr_http_drain(h->r, p, len, &h->away) < 0) {
 			h->a->fault = HR_HTTP_CANCELLED;
 			return hr_err_set(err, HR_E_GONE, "given up");
 		}
@@ -262,24 +264,38 @@ hr_http_reader_end(struct hr_http_reader *h, struct hr_err *err)
 					   : "the connection ended within the answer");
 }
 
+int
+hr_http_drain(const struct hr_http_request *r, const char *p, size_t len, int64_t *away)
+{
+	const int64_t since = hr_now_ms();
+	int n = r->sink(r->sink_arg, p, len);
+
+	*away += hr_now_ms() - since;
+	return n;
+}
+
 int64_t
 hr_http_late_at(struct hr_http_pace *p, const struct hr_http_request *r,
     const struct hr_http_answer *a, uint64_t sent, uint64_t got, int64_t now)
 {
+	const bool drains = r->sink != NULL && a->status >= 200 && a->status <= 299;
 	const int64_t limit = (int64_t)r->timeout_s * 1000;
+	const bool first = got > 0 && p->answered == 0;
 	int64_t slowest;
 
 	if (limit == 0)
 		return 0;
-	if (p->moved == 0 || sent != p->sent || got != p->got)
-		p->moved = now;
-	if (got > 0 && p->answered == 0)
+	now -= p->away;
+	if (first)
 		p->answered = now;
-	p->sent = sent;
-	p->got = got;
+	if (p->moved == 0 || first || sent != p->sent ||
+	    (got != p->got && !(drains && got - p->got < r->sink_least))) {
+		p->moved = now;
+		p->sent = sent;
+		p->got = got;
+	}
 	slowest = p->answered + limit + (int64_t)(got / SLOWEST);
-	return p->answered > 0 && !(r->sink != NULL && a->status >= 200 && a->status <= 299) &&
-		       slowest < p->moved + limit
-		   ? slowest
-		   : p->moved + limit;
+	return (p->answered > 0 && !drains && slowest < p->moved + limit ? slowest
+									 : p->moved + limit) +
+	       p->away;
 }

@@ -27,6 +27,7 @@ struct hr_http_reader {
 	size_t lines;  /* bytes of lines since the last bytes of the body */
 	uint64_t left; /* bytes left of the body or of its chunk */
 	uint64_t length, got;
+	int64_t away; /* milliseconds that the sink took */
 	bool has_length, chunked;
 };
 
@@ -44,15 +45,21 @@ int hr_http_reader_end(struct hr_http_reader *h, struct hr_err *err);
 
 /* The times of a request, by hr_now_ms(). */
 struct hr_http_pace {
-	int64_t moved;    /* the last progress, or the start; 0: not started */
-	int64_t answered; /* the first bytes of the answer's body; 0: none yet */
-	uint64_t sent, got;
+	int64_t moved;      /* the last progress, or the start; 0: not started */
+	int64_t answered;   /* the first bytes of the answer's body; 0: none yet */
+	int64_t away;       /* milliseconds that the sink took, which do not count */
+	uint64_t sent, got; /* bytes at the last progress */
 };
+
+/* Passes bytes to the request's sink, and adds the milliseconds that it takes to *away. Returns the
+ * sink's result. */
+int hr_http_drain(const struct hr_http_request *r, const char *p, size_t len, int64_t *away);
 
 /* Returns the time at which the request is late, or 0 if it has no limit. `sent` and `got` are the
  * bytes so far: of the request, and of the answer's body. Bytes of the
- * answer's head are no progress, and a body that goes into the answer must have 16 bytes per
- * millisecond after the limit, so that a hostile server cannot hold a request by single bytes. */
+ * answer's head are no progress, nor are fewer than r->sink_least bytes for a sink, and a body that
+ * goes into the answer must have 16 bytes per millisecond after the limit, so that a hostile server
+ * cannot hold a request by single bytes. */
 int64_t hr_http_late_at(struct hr_http_pace *p, const struct hr_http_request *r,
     const struct hr_http_answer *a, uint64_t sent, uint64_t got, int64_t now);
 

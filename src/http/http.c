@@ -81,7 +81,7 @@ on_body(char *p, size_t size, size_t n, void *arg)
 	t->got += n;
 	(void)hr_curl.easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->a->status);
 	if (t->req->sink != NULL && t->a->status >= 200 && t->a->status <= 299) {
-		if (t->req->sink(t->req->sink_arg, p, n) < 0) {
+		if (hr_http_drain(t->req, p, n, &t->pace.away) < 0) {
 			t->gave_up = true;
 			return CURL_WRITEFUNC_ERROR;
 		}

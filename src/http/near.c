@@ -190,6 +190,7 @@ fault(struct talk *t, enum hr_http_fault f, int sys, const char *what, struct hr
 static void
 progressed(struct talk *t)
 {
+	t->pace.away = t->reader.away;
 	t->silent = hr_http_late_at(&t->pace, t->req, t->a, t->sent, t->reader.got, hr_now_ms());
 }
 

@@ -31,6 +31,10 @@ struct hr_http_request {
 	 * answer, at most answer_max bytes. */
 	hr_http_sink_fn *sink;
 	void *sink_arg;
+	/* Bytes that the sink must get within each timeout_s seconds, not counting the time that it
+	 * takes itself, so that a hostile server cannot hold the request by single bytes; 0: any.
+	 */
+	size_t sink_least;
 	size_t answer_max; /* 0: 64 MiB */
 	/* Called now and then with the progress of the longer body; total 0: unknown. */
 	void (*progress)(void *arg, unsigned long long done, unsigned long long total);

@@ -2,6 +2,8 @@
 """handrail put and get between two ends of ours: what cp -R keeps is kept, what cannot be copied is named, and no
 archive leaves its place in either direction."""
 
+import contextlib
+import http.server
 import io
 import json
 import os
@@ -11,12 +13,13 @@ import stat
 import subprocess
 import sys
 import tarfile
+import threading
 import urllib.parse
 import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.host import Host  # noqa: E402
+from lib.host import PATIENCE, Host  # noqa: E402
 from lib.supervised import ONE_WORKER_EACH, Server, beside  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 from test_host_hostile import Hostile  # noqa: E402
@@ -389,11 +392,55 @@ def zeros():
                 equal((f.read() == data, os.fstat(f.fileno()).st_blocks <= 64), (True, True), name)
 
 
+class Dripping(http.server.BaseHTTPRequestHandler):
+    """A server that sends a byte of a body now and then, without an end."""
+
+    def log_message(self, *unused):
+        pass
+
+    def do_GET(self):
+        if self.path.startswith("/download_file?") and "Range" not in self.headers or "/download_files" in self.path:
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(OSError):  # the client has given up
+                while not self.server.over.wait(0.5):
+                    self.wfile.write(b"x")
+            return
+        folder, there = "%2Fdir" in self.path, "/download_file?" in self.path
+        text = b'{"detail": "400: Path is a directory"}' if folder else b"x"
+        self.send_response(404 if not there else 400 if folder else 206)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+
+def server_that_drips():
+    """A body must have a rate; nothing is left behind otherwise. (A minute passes: the limits are real ones.)"""
+    with Hostile() as h, http.server.ThreadingHTTPServer(("127.0.0.1", 0), Dripping) as server:
+        server.over = threading.Event()
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        h.port = server.server_address[1]
+        h.record()
+        copies = [h.popen("get", *argv) for argv in (("/x/file", "a"), ("/x/dir", "b"), ("/x/file", "-"))]
+        try:
+            slow = "less than 60 KiB within 60 seconds"
+            for copy, words in zip(copies, (slow, "Copy operation timed out", slow)):
+                said = copy.communicate(timeout=60 + PATIENCE)[1]
+                equal((copy.returncode, words in said), (4, True), said)
+        finally:
+            server.over.set()
+            for copy in copies:
+                copy.kill()
+                copy.communicate()
+            server.shutdown()
+        equal(os.listdir(h.path("cwd")) + os.listdir(h.path("tmp")), [], "files left behind")
+
+
 def main():
     process.become_subreaper()
     tap = Tap()
     for test in (everything, one_by_one, left_out, exact_bytes, archives_that_leave, limits, link_race,
-                 server_that_lies, zeros):
+                 server_that_lies, zeros, server_that_drips):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

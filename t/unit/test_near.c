@@ -327,9 +327,12 @@ END_TEST
 static int
 drink(void *arg, const char *p, size_t len)
 {
-	(void)arg;
+	unsigned *calls = arg;
+
 	(void)p;
 	(void)len;
+	if (calls != NULL && ++*calls == 2)
+		(void)poll(NULL, 0, 1500); /* as a slow disk, or a reader of a pipe */
 	return 0;
 }
 
@@ -383,19 +386,26 @@ START_TEST(answered_drop_by_drop)
 		stop(&s);
 		hr_http_answer_done(&a);
 	}
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < 8; i++) {
 		struct server s = {
-		    .answer = "HTTP/1.1 200 OK\r\nContent-Length: 15\r\nConnection: close\r\n\r\n",
+		    .answer =
+			i < 6 ? "HTTP/1.1 200 OK\r\nContent-Length: 15\r\nConnection: close\r\n\r\n"
+			      : "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n",
 		    .drips = " ",
 		    .read_first = 100};
 		struct hr_http_request req = {
 		    .method = "GET", .watch_fd = -1, .timeout_s = 1, .sink = drink};
+		unsigned calls = 0;
 
+		/* unless it needs more in that time; the time of the sink does not count */
+		req.sink_least = i < 2 ? 0 : i < 6 ? 3 : 1000;
+		req.sink_arg = i >= 4 && i < 6 ? &calls : NULL;
 		start(&s);
 		req.url = s.url;
 		(void)snprintf(to, sizeof(to), "%.*s", (int)strcspn(s.url + 7, "/"), s.url + 7);
 		req.connect_to = i % 2 != 0 ? to : NULL;
-		ck_assert_int_eq(hr_http_do(h, &req, &a, &err), 0);
+		ck_assert_int_eq(hr_http_do(h, &req, &a, &err), i < 6 ? 0 : -1);
+		ck_assert_int_eq(a.fault, i < 6 ? HR_HTTP_NONE : HR_HTTP_READ_TIMEOUT);
 		stop(&s);
 		hr_http_answer_done(&a);
 	}

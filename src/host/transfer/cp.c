@@ -28,6 +28,7 @@
 
 #define URL_PART_MAX 65536
 #define ASK_TIMEOUT_S 10
+#define FETCH_TIMEOUT_S 60
 #define RANGE_PAST_END 416 /* status for an empty file */
 
 /* ---- paths of the sandbox ---- */
@@ -391,19 +392,24 @@ static int
 fetch(struct hr_sandbox *s, const char *path, hr_http_sink_fn *sink, void *arg, struct hr_err *err)
 {
 	struct hr_http_request req = {.method = "GET",
-	    .timeout_s = 60,
+	    .timeout_s = FETCH_TIMEOUT_S,
 	    .sink = sink,
+	    .sink_least = HR_TRANSFER_LEAST(FETCH_TIMEOUT_S),
 	    .sink_arg = arg,
 	    .progress = s->progress != NULL ? hr_transfer_down : NULL,
 	    .progress_arg = s,
 	    .watch_fd = -1};
 	HR_FREE char *url = file_url(path);
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
+	struct hr_err e = {0};
 
 	if (url == NULL)
 		return hr_err_nomem(err);
 	req.url = url;
-	return hr_client_send(&s->client, &req, &a, err);
+	if (hr_client_send(&s->client, &req, &a, &e) == 0)
+		return 0;
+	hr_transfer_slow(&e, path, FETCH_TIMEOUT_S);
+	return hr_err_pass(err, &e);
 }
 
 static int

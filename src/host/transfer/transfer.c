@@ -125,6 +125,17 @@ hr_transfer_kept(const struct hr_transfer_file *f, const char *name, struct hr_e
 	return ftruncate(f->fd, (off_t)f->came) == 0 ? 0 : hr_err_sys(err, errno, "write %s", name);
 }
 
+void
+hr_transfer_slow(struct hr_err *err, const char *path, unsigned timeout_s)
+{
+	if (err->code == HR_E_HTTP_TIMEOUT)
+		(void)hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
+		    "%s: the sandbox's server sent less than %u KiB within %u seconds, so the copy "
+		    "was "
+		    "given up",
+		    path, timeout_s, timeout_s);
+}
+
 static int
 download(struct hr_sandbox *s, const char *path, bool empty, struct hr_transfer_file *to,
     struct hr_err *err)
@@ -135,6 +146,7 @@ download(struct hr_sandbox *s, const char *path, bool empty, struct hr_transfer_
 	    .progress = s->progress != NULL ? hr_transfer_down : NULL,
 	    .progress_arg = s,
 	    .sink = hr_transfer_keep,
+	    .sink_least = HR_TRANSFER_LEAST(DOWNLOAD_TIMEOUT_S),
 	    .sink_arg = to,
 	    .watch_fd = -1,
 	};

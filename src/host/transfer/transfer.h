@@ -21,6 +21,11 @@ struct hr_transfer_file {
 int hr_transfer_keep(void *file, const char *p, size_t len);
 /* Sets the size of the file after the last byte. `name` is for the error. Returns 0 or -1. */
 int hr_transfer_kept(const struct hr_transfer_file *f, const char *name, struct hr_err *err);
+/* Bytes of a file that must come within each of these times: 1 KiB a second, so that a hostile
+ * server cannot hold a copy by single bytes. */
+#define HR_TRANSFER_LEAST(timeout_s) ((size_t)(timeout_s) << 10)
+/* Replaces the error of a download of `path` that took too long by one that states the limit. */
+void hr_transfer_slow(struct hr_err *err, const char *path, unsigned timeout_s);
 /* Reports a request's progress to the caller of the sandbox; arg is the struct hr_sandbox. */
 void hr_transfer_down(void *arg, unsigned long long done, unsigned long long total);
 

@@ -218,17 +218,21 @@ hr_treecopy_out(struct hr_sandbox *s, const char *from, const char *to, struct h
 	    .url = url,
 	    .timeout_s = COPY_TIMEOUT_S,
 	    .sink = hr_transfer_keep,
+	    .sink_least = HR_TRANSFER_LEAST(COPY_TIMEOUT_S),
 	    .sink_arg = &file,
 	    .progress = s->progress != NULL ? hr_transfer_down : NULL,
 	    .progress_arg = s,
 	    .watch_fd = -1};
+	struct hr_err e = {0};
 	int r = -1;
 
 	hr_tree_report_init(&report);
 	if (url == NULL)
 		r = hr_err_nomem(err);
-	else if (fd >= 0)
-		r = hr_client_send(&s->client, &req, &a, err);
+	else if (fd >= 0 && (r = hr_client_send(&s->client, &req, &a, &e)) != 0) {
+		hr_transfer_slow(&e, from, COPY_TIMEOUT_S);
+		(void)hr_err_pass(err, &e);
+	}
 	if (r == 0)
 		r = hr_transfer_kept(&file, "the archive", err);
 	if (r == 0)
