@@ -12,6 +12,7 @@
 #include "base/process/spawn.h"
 #include "base/text/text.h"
 #include "cli/commands.h"
+#include "cli/fleet.h"
 #include "base/strv.h"
 #include "host/config/rules.h"
 #include "host/config/settings.h"
@@ -51,10 +52,8 @@ service(struct cli *c, struct hr_rest **ret)
 	return CLI_OK;
 }
 
-/* Makes a call, and gets the answer. Returns CLI_OK, or another exit status after it has reported
- * the error. */
-static int
-ask(struct cli *c, const char *method, const char *path, struct json_object *body,
+int
+cli_fleet_ask(struct cli *c, const char *method, const char *path, struct json_object *body,
     struct json_object **ret)
 {
 	HR_CLEAN(hr_rest_clean) struct hr_rest *rest = NULL;
@@ -82,13 +81,12 @@ print(struct cli *c, struct json_object *o, void (*show)(struct hr_buf *b, struc
 	return cli_out_buf(&b);
 }
 
-/* Makes a call, and prints the answer. */
-static int
-call(struct cli *c, const char *method, const char *path, struct json_object *body,
+int
+cli_fleet_call(struct cli *c, const char *method, const char *path, struct json_object *body,
     void (*show)(struct hr_buf *b, struct json_object *o))
 {
 	HR_PUT struct json_object *o = NULL;
-	int r = ask(c, method, path, body, &o);
+	int r = cli_fleet_ask(c, method, path, body, &o);
 
 	return r == CLI_OK ? print(c, o, show) : r;
 }
@@ -175,10 +173,8 @@ show_snapshots(struct hr_buf *b, struct json_object *o)
 
 /* ---- commands ---- */
 
-/* Reads a network object from a file, "none" is none. Returns CLI_OK, or CLI_ERROR after it has
- * reported the error. */
-static int
-read_rules(const char *file, struct json_object **ret)
+int
+cli_fleet_read_rules(const char *file, struct json_object **ret)
 {
 	HR_BUF(text, EGRESS_POLICY_MAX);
 	struct hr_err err = {0};
@@ -205,12 +201,12 @@ make_key(struct cli *c, const struct cli_args *a)
 
 	if (most != NULL && (end == most || *end != '\0' || n < 0))
 		return cli_usage("--most must be a number, not \"%s\"", most);
-	if (read_rules(cli_value(a, NETWORK), &limit) != CLI_OK)
+	if (cli_fleet_read_rules(cli_value(a, NETWORK), &limit) != CLI_OK)
 		return CLI_ERROR;
 	o = hr_json_object(NULL, "name", json_object_new_string(a->argv[1]), "sandboxes",
 	    json_object_new_int64(n), "scope", hr_json_maybe(cli_value(a, 'o')), "network",
 	    limit != NULL ? limit : HR_JSON_NONE, NULL);
-	return o != NULL ? call(c, "POST", "/handrail/v1/keys", o,
+	return o != NULL ? cli_fleet_call(c, "POST", "/handrail/v1/keys", o,
 			       cli_value(a, 'e') != NULL ? show_e2b_key : show_key)
 			 : cli_no_memory();
 }
@@ -252,13 +248,13 @@ limit_key(struct cli *c, const struct cli_args *a)
 	if (r != CLI_OK)
 		return r;
 	body = hr_json_object(NULL, "id", id, NULL);
-	r = body != NULL ? read_rules(a->argv[2], &limit) : cli_no_memory();
+	r = body != NULL ? cli_fleet_read_rules(a->argv[2], &limit) : cli_no_memory();
 	if (r == CLI_OK && json_object_object_add(body, "network", limit) != 0) {
 		json_object_put(limit);
 		r = cli_no_memory();
 	}
 	if (r == CLI_OK)
-		return call(c, "POST", "/handrail/v1/keys/network", body, NULL);
+		return cli_fleet_call(c, "POST", "/handrail/v1/keys/network", body, NULL);
 	json_object_put(body);
 	return r;
 }
@@ -279,7 +275,7 @@ list_snapshots(struct cli *c, struct json_object **ret)
 	while (path != NULL && *ret != NULL) {
 		HR_PUT struct json_object *page = NULL;
 
-		r = ask(c, "GET", path, NULL, &page);
+		r = cli_fleet_ask(c, "GET", path, NULL, &page);
 		part = hr_json_at(page, "snapshots");
 		for (i = 0; r == CLI_OK && i < hr_json_count(part); i++)
 			if (hr_json_append(list, json_object_get(hr_json_entry(part, i)), &err) !=
@@ -309,7 +305,7 @@ snapshots(struct cli *c, const struct cli_args *a)
 		return cli_usage("usage: handrail fleet snapshots %s", snapshots_args);
 	r = key_of(a, "snapshots", &id);
 	return r != CLI_OK ? r
-			   : call(c, "POST", "/handrail/v1/snapshots/remove",
+			   : cli_fleet_call(c, "POST", "/handrail/v1/snapshots/remove",
 				 hr_json_object(NULL, "key", id, "name",
 				     json_object_new_string(a->argv[2]), NULL),
 				 NULL);
@@ -325,7 +321,7 @@ keys(struct cli *c, const struct cli_args *a)
 	int r;
 
 	if (a->argc == 0)
-		return call(c, "GET", "/handrail/v1/keys", NULL, show_keys);
+		return cli_fleet_call(c, "GET", "/handrail/v1/keys", NULL, show_keys);
 	if (a->argc == 2 && strcmp(a->argv[0], "make") == 0)
 		return make_key(c, a);
 	if (a->argc == 3 && strcmp(a->argv[0], "limit") == 0)
@@ -334,7 +330,7 @@ keys(struct cli *c, const struct cli_args *a)
 		r = key_of(a, "keys", &id);
 		return r != CLI_OK
 			   ? r
-			   : call(c, "POST", "/handrail/v1/keys/revoke",
+			   : cli_fleet_call(c, "POST", "/handrail/v1/keys/revoke",
 				 hr_json_object(NULL, "id", id, "stop",
 				     json_object_new_boolean(cli_value(a, 'S') != NULL), NULL),
 				 show_revoked);
@@ -435,14 +431,14 @@ set_pool(struct cli *c, const struct cli_args *a)
 			return cli_no_memory();
 		}
 	}
-	return call(c, "POST", "/handrail/v1/pools", body, NULL);
+	return cli_fleet_call(c, "POST", "/handrail/v1/pools", body, NULL);
 }
 
 static int
 pools(struct cli *c, const struct cli_args *a)
 {
 	if (a->argc == 0)
-		return call(c, "GET", "/handrail/v1/pools", NULL, show_pools);
+		return cli_fleet_call(c, "GET", "/handrail/v1/pools", NULL, show_pools);
 	if ((a->argc == 3 && strcmp(a->argv[0], "set") == 0) ||
 	    (a->argc == 2 && strcmp(a->argv[0], "rm") == 0))
 		return set_pool(c, a);
@@ -499,7 +495,7 @@ drain(struct cli *c, const struct cli_args *a)
 
 	if (a->argc > 0 && !off)
 		return cli_usage("usage: handrail fleet drain [off]");
-	return call(c, "POST", "/handrail/v1/drain",
+	return cli_fleet_call(c, "POST", "/handrail/v1/drain",
 	    hr_json_object(NULL, "off", json_object_new_boolean(off), NULL), NULL);
 }
 
@@ -507,97 +503,7 @@ static int
 ps(struct cli *c, const struct cli_args *a)
 {
 	(void)a;
-	return call(c, "GET", "/handrail/v1/sandboxes", NULL, show_sandboxes);
-}
-
-/* ---- the network of a sandbox ---- */
-
-static const char net_args[] = "ID [allow ENTRY... | deny ENTRY... | set FILE | log]";
-
-static int
-show_rules(struct cli *c, const char *path)
-{
-	HR_CLEAN(hr_rules_clean) struct egress_policy *p = NULL;
-	HR_PUT struct json_object *o = NULL;
-	HR_BUF(b, EGRESS_POLICY_MAX * 4);
-	struct hr_err err = {0};
-	struct json_object *rules;
-	int r = ask(c, "GET", path, NULL, &o);
-
-	if (r != CLI_OK)
-		return r;
-	rules = hr_json_at(o, "network");
-	if (c->json) {
-		hr_json_put_whole(&b, rules);
-		hr_buf_addc(&b, '\n');
-	} else if (rules == NULL) {
-		return cli_error("the network of the sandbox has no rules: a start with "
-				 "\"network\" gives it some");
-	} else if ((p = hr_rules_read(rules, c->env, &err)) == NULL) {
-		return cli_fail(&err);
-	} else {
-		egress_policy_explain(p, &b);
-	}
-	return cli_out_buf(&b);
-}
-
-static void
-show_refusals(struct hr_buf *b, struct json_object *o)
-{
-	struct json_object *events = hr_json_at(o, "events");
-	size_t i;
-
-	for (i = 0; i < hr_json_count(events); i++) {
-		cli_put_net_event(b, hr_json_entry(events, i));
-		hr_buf_addc(b, '\n');
-	}
-}
-
-static int
-change_rules(struct cli *c, const struct cli_args *a)
-{
-	struct json_object *what = json_object_new_array();
-	bool bad = what == NULL;
-	int i;
-
-	for (i = 2; i < a->argc; i++)
-		bad |= hr_json_append(what, json_object_new_string(a->argv[i]), NULL) != 0;
-	if (bad) {
-		json_object_put(what);
-		return cli_no_memory();
-	}
-	return call(c, "POST", "/handrail/v1/network",
-	    hr_json_object(
-		NULL, "runtime_id", json_object_new_string(a->argv[0]), a->argv[1], what, NULL),
-	    NULL);
-}
-
-static int
-net(struct cli *c, const struct cli_args *a)
-{
-	const char *id = a->argv[0], *verb = a->argc > 1 ? a->argv[1] : "";
-	struct json_object *rules;
-	char path[128];
-
-	if (strlen(id) > 32 || strspn(id, "0123456789abcdef") != strlen(id))
-		return cli_usage(
-		    "fleet net: \"%s\" must be an ID that \"handrail fleet ps\" prints", id);
-	(void)snprintf(path, sizeof(path), "/handrail/v1/network%s?runtime_id=%s",
-	    strcmp(verb, "log") == 0 ? "/log" : "", id);
-	if (a->argc == 1)
-		return show_rules(c, path);
-	if (a->argc == 2 && strcmp(verb, "log") == 0)
-		return call(c, "GET", path, NULL, show_refusals);
-	if (a->argc > 2 && (strcmp(verb, "allow") == 0 || strcmp(verb, "deny") == 0))
-		return change_rules(c, a);
-	if (a->argc != 3 || strcmp(verb, "set") != 0)
-		return cli_usage("usage: handrail fleet net %s", net_args);
-	if (read_rules(a->argv[2], &rules) != CLI_OK)
-		return CLI_ERROR;
-	return call(c, "POST", "/handrail/v1/network",
-	    hr_json_object(NULL, "runtime_id", json_object_new_string(id), "network",
-		rules != NULL ? rules : json_object_new_object(), NULL),
-	    NULL);
+	return cli_fleet_call(c, "GET", "/handrail/v1/sandboxes", NULL, show_sandboxes);
 }
 
 static const struct cli_option keys_options[] = {
@@ -623,9 +529,6 @@ const struct cli_command cli_fleet_keys = {"fleet keys", NULL, keys_args,
     CLI_PLAIN, keys, NULL};
 const struct cli_command cli_fleet_ps = {
     .name = "fleet ps", .help = "List the sandboxes of all keys.", .run = ps};
-const struct cli_command cli_fleet_net = {"fleet net", NULL, net_args,
-    "Print the rules of a sandbox's network, change them, or print refusals.", NULL, 1, -1,
-    CLI_PLAIN, net, NULL};
 const struct cli_command cli_fleet_pools = {"fleet pools", NULL, pools_args,
     "List the pools of waiting sandboxes, set one or end one.", pools_options, 0, 3, CLI_PLAIN,
     pools, NULL};

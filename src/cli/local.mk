@@ -3,10 +3,11 @@ bin_PROGRAMS += handrail
 handrail_SOURCES = \
 	%D%/answer.c %D%/answer.h \
 	%D%/choose.c %D%/cli.h %D%/main.c \
-	%D%/cmd_act.c %D%/cmd_build.c %D%/cmd_clone.c %D%/cmd_completion.c %D%/cmd_edit.c %D%/cmd_events.c %D%/cmd_file.c %D%/cmd_fleet.c %D%/cmd_git.c %D%/cmd_host.c \
+	%D%/cmd_act.c %D%/cmd_build.c %D%/cmd_clone.c %D%/cmd_completion.c %D%/cmd_edit.c %D%/cmd_events.c %D%/cmd_file.c %D%/cmd_fleet.c %D%/cmd_fleet_net.c %D%/cmd_git.c %D%/cmd_host.c \
 	%D%/cmd_fork.c %D%/cmd_life.c %D%/cmd_mcp.c %D%/cmd_misc.c %D%/cmd_net.c %D%/cmd_pool.c %D%/cmd_ps.c %D%/cmd_secret.c %D%/cmd_snapshot.c %D%/cmd_url.c %D%/cmd_watch.c \
 	%D%/commands.c %D%/commands.h \
 	%D%/direct.c \
+	%D%/fleet.h \
 	%D%/live.c %D%/live.h \
 	%D%/mcp.h %D%/mcp_branches.c %D%/mcp_branches.h %D%/mcp_config.c \
 	%D%/observation.c %D%/observation.h \
