@@ -294,10 +294,16 @@ def what_it_cannot():
 def program():
     """By the library: nothing is recorded, lines come as they are printed, close leaves the files."""
     with Host() as h:
-        def act(action, **env):
-            return subprocess.run([os.path.join(BUILD, "t/host/program"), "cli", json.dumps(action)],
-                                  env=dict(h.env, **env), cwd=h.path("cwd"), stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, universal_newlines=True, timeout=PATIENCE)
+        def ask(what):
+            return subprocess.run([os.path.join(BUILD, "t/host/program"), "cli", what], env=h.env, cwd=h.path("cwd"),
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
+                                  timeout=PATIENCE)
+
+        def act(action):
+            return ask(json.dumps(action))
+
+        def workspaces():
+            return sorted(n for n in os.listdir(h.path("tmp")) if n.startswith("openhands_workspace_program_"))
 
         done = act({"action": "run", "id": 4, "args": {"command": "echo one; printf two"}})
         equal((done.returncode, json.loads(done.stdout)["cause"]), (0, 4), done.stderr)
@@ -309,8 +315,13 @@ def program():
                   "Browser functionality is not implemented in CLIRuntime")
         equal(json.loads(act({"action": "call_tool_mcp", "args": {"name": "x"}}).stdout)["content"],
               "No MCP servers configured")
-        equal(len([n for n in os.listdir(h.path("tmp")) if n.startswith("openhands_workspace_program_")]), 4, "kept")
+        equal(len(workspaces()), 4, "kept")
         equal([n for n in os.listdir(h.path("tmp")) if n.startswith("handrail-undo")], [], "history")
+        others = ["openhands_workspace_program_" + n for n in ("abcde-", "abcdefg", "x_abcdef")]
+        for name in others:
+            os.mkdir(h.path("tmp", name))
+        done = ask("delete")
+        equal((done.returncode, workspaces()), (0, others), done.stderr)
 
 
 def main():

@@ -1,5 +1,6 @@
 /* A program that uses libhandrail as others would: only its public header, only its shared object.
  *   program RUNTIME ACTION      starts a sandbox, prints one observation, closes it
+ *   program RUNTIME delete      starts a sandbox, and deletes it
  * What a command prints as it comes goes to stderr, where the runtime tells. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,11 +46,14 @@ main(int argc, char **argv)
 		s = hr_sandbox_open(c, &o, &err);
 	if (s != NULL && hr_sandbox_subscribe_output(s, on_output, NULL))
 		fprintf(stderr, "subscribed\n");
-	if (s != NULL && hr_sandbox_connect(s, &err) == 0 &&
-	    hr_sandbox_action(s, argv[2], &observation, &err) == 0) {
-		printf("%s\n", observation);
-		r = 0;
+	if (s != NULL && hr_sandbox_connect(s, &err) == 0) {
+		if (strcmp(argv[2], "delete") == 0)
+			r = hr_sandbox_delete(s, &err);
+		else
+			r = hr_sandbox_action(s, argv[2], &observation, &err);
 	}
+	if (r == 0 && observation != NULL)
+		printf("%s\n", observation);
 	if (r != 0)
 		fprintf(stderr, "%s: %s\n", hr_err_class(&err), err.msg);
 	free(observation);

@@ -34,6 +34,7 @@
 #include "host/config/settings.h"
 #include "host/config/toml.h"
 #include "host/config/volumes.h"
+#include "host/sidecar/sidecar.h"
 #include "host/transfer/tarfile.h"
 #include "host/transfer/zip.h"
 #include "proto/json.h"
@@ -66,6 +67,18 @@ flock(int fd, int how)
 		ck_assert_int_eq(unlink(released), 0);
 	released = NULL;
 	return (int)syscall(SYS_flock, fd, how);
+}
+
+static bool busy; /* no directory can be removed */
+
+int
+unlinkat(int dir, const char *name, int flags)
+{
+	if (busy && (flags & AT_REMOVEDIR) != 0) {
+		errno = EBUSY;
+		return -1;
+	}
+	return (int)syscall(SYS_unlinkat, dir, name, flags);
 }
 
 /* ---- secrets ---- */
@@ -1091,6 +1104,19 @@ note_process(void *arg, size_t i, struct hr_err *err)
 }
 
 /* Each task from the first one on is done, and its failure is reported. */
+START_TEST(directory_of_a_socket)
+{
+	struct hr_err err = {0};
+
+	ck_assert_int_eq(hr_sidecar_make_edge("edge", &err), 0);
+	ck_assert_int_eq(mkdir("edge/old", 0700), 0);
+	busy = true;
+	ck_assert_int_eq(hr_sidecar_make_edge("edge", &err), 0);
+	busy = false;
+	ck_assert_int_eq(rmdir("edge"), 0); /* the new one, which is empty */
+}
+END_TEST
+
 START_TEST(tasks_of_a_crew)
 {
 	const size_t size = TASKS * sizeof(pid_t);
@@ -1167,6 +1193,7 @@ main(void)
 	tcase_add_test(tc, records_beside);
 	tcase_add_test(tc, record_texts);
 	tcase_add_test(tc, module_that_is_not_there);
+	tcase_add_test(tc, directory_of_a_socket);
 	tcase_add_test(tc, tasks_of_a_crew);
 	tcase_add_test(tc, branches_with_one_name);
 	suite_add_tcase(s, tc);
