@@ -3,12 +3,7 @@
  * crash. */
 #include "config.h"
 
-#include "fleet/edge.h"
-#include "fleet/helper.h"
 #include "fleet/local/local_int.h"
-#include "fleet/local/localwork.h"
-#include "fleet/request.h"
-#include "fleet/store/sqlite.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,6 +17,11 @@
 #include "base/err.h"
 #include "base/strv.h"
 #include "base/text/text.h"
+#include "fleet/edge.h"
+#include "fleet/helper.h"
+#include "fleet/local/localwork.h"
+#include "fleet/request.h"
+#include "fleet/store/sqlite.h"
 #include "host/command.h"
 #include "host/config/settings.h"
 #include "host/kind.h"
