@@ -78,10 +78,10 @@ def open_file(path, line_number=1, context_lines=WINDOW):
         line_number: the line in the middle, from 1.
         context_lines: how many lines to show, at most 100.
     """
-    global _file, _line
+    global _file
     if not os.path.isfile(path):
         return _fail('File %s not found.' % path)
-    _file, _line = os.path.abspath(path), 1
+    _file = os.path.abspath(path)
     total = _total(_file)
     if not isinstance(line_number, int) or not 1 <= line_number <= total:
         return _fail('Line number must be between 1 and %d' % total)
