@@ -191,8 +191,12 @@ entry(struct walk *w, int dirfd, const char *name, const struct level *at, struc
 	struct stat st;
 	int fd;
 
-	/* broken links, sockets and devices are left out */
-	if (fstatat(dirfd, name, &st, 0) != 0 || (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)))
+	/* broken links, sockets and devices are left out; a link to itself, for example, is an error */
+	if (fstatat(dirfd, name, &st, 0) != 0)
+		return errno == ENOENT ? 0
+				       : hr_err_set(w->err, HR_E_INVAL, "%s: %s",
+					     hr_buf_str(&w->path), strerror(errno));
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		return 0;
 	if (!name_is_utf8(name))
 		return hr_err_set(
