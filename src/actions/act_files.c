@@ -84,18 +84,32 @@ is_int(const struct hr_arg *a)
 	return a->type == HR_PY_INT || a->type == HR_PY_BOOL;
 }
 
-/* Raises Python's error for comparing such an argument with a number. */
-static void
-raise_not_int(struct hr_answer *ret, const struct hr_arg *start, const struct hr_arg *end)
+/* Converts an index of lines. A float is accepted only if it equals `whole`, which asks for no
+ * slice. Returns false if Python does not slice by the value. */
+static bool
+slice_index(const struct hr_arg *a, int64_t whole, int64_t *ret)
 {
+	if (is_int(a))
+		*ret = arg_int(a);
+	else if (a->type == HR_PY_FLOAT && json_object_get_double(a->given) == (double)whole)
+		*ret = whole;
+	else
+		return false;
+	return true;
+}
+
+/* Raises Python's error for limiting such an argument to the lines of a file, or for the slice. */
+static void
+raise_not_index(struct hr_answer *ret, const struct hr_arg *start, const struct hr_arg *end)
+{
+	const struct hr_arg *a = is_int(start) || start->type == HR_PY_FLOAT ? end : start;
 	HR_BUF(why, 256);
 
-	if (!is_int(start))
-		hr_buf_addf(&why, "'>' not supported between instances of 'int' and '%s'",
-		    hr_py_type_name(start->type));
+	if (is_int(a) || a->type == HR_PY_FLOAT)
+		hr_buf_adds(&why, HR_RW_UNSLICED);
 	else
-		hr_buf_addf(&why, "'<' not supported between instances of '%s' and 'int'",
-		    hr_py_type_name(end->type));
+		hr_buf_addf(&why, "'>' not supported between instances of 'int' and '%s'",
+		    hr_py_type_name(a->type));
 	hr_answer_internal(ret, &why);
 }
 
@@ -233,11 +247,7 @@ answer_read(const struct hr_action_env *env, const struct hr_event *ev, struct h
 
 	hr_event_arg(ev, "start", &start);
 	hr_event_arg(ev, "end", &end);
-	numbers = is_int(&start) && is_int(&end);
-	if (numbers) {
-		q.start = arg_int(&start);
-		q.end = arg_int(&end);
-	}
+	numbers = slice_index(&start, 0, &q.start) && slice_index(&end, -1, &q.end);
 	q.path = hr_span_of_buf(full);
 	if (cwd->len > 0)
 		q.cwd = hr_span_of_buf(cwd);
@@ -260,7 +270,7 @@ answer_read(const struct hr_action_env *env, const struct hr_event *ev, struct h
 	else if (r == HR_RW_ERROR)
 		put_error(ret, &text);
 	else if (!numbers && !hr_rw_is_media(q.path))
-		raise_not_int(ret, &start, &end);
+		raise_not_index(ret, &start, &end);
 	else
 		put_read(ret, q.path, "default", &text);
 }
@@ -352,30 +362,30 @@ perform_write(const struct hr_action_env *env, const struct hr_event *ev, struct
 	HR_BUF(cwd, PATH_TEXT_MAX);
 	HR_BUF(text, PATH_TEXT_MAX);
 	const struct hr_commit commit = {mark, env};
-	struct hr_write q = {.owner = env->user_id, .commit = &commit};
+	/* the bounds that None stands for */
+	struct hr_write q = {
+	    .start = INT64_MAX, .end = 0, .owner = env->user_id, .commit = &commit};
 	enum hr_rw_result r;
 
 	hr_event_arg(ev, "path", &path);
 	hr_event_arg(ev, "content", &content);
 	hr_event_arg(ev, "start", &start);
 	hr_event_arg(ev, "end", &end);
+	if (path.type != HR_PY_STR) {
+		hr_buf_addf(&text, "expected str, bytes or os.PathLike object, not %s",
+		    hr_py_type_name(path.type));
+		hr_answer_internal(ret, &text);
+		return;
+	}
 	if (content.type != HR_PY_STR) {
 		raise_attribute(ret, content.type, "split");
-		return;
-	}
-	if (path.type != HR_PY_STR) {
-		raise_attribute(ret, path.type, "startswith");
-		return;
-	}
-	if (!is_int(&start) || !is_int(&end)) {
-		raise_not_int(ret, &start, &end);
 		return;
 	}
 	resolve(env, path.text, &full, &cwd);
 	q.path = hr_span_of_buf(&full);
 	q.content = content.text;
-	q.start = arg_int(&start);
-	q.end = arg_int(&end);
+	q.unsliced = (start.type != HR_PY_NONE && !slice_index(&start, 0, &q.start)) ||
+		     (end.type != HR_PY_NONE && !slice_index(&end, -1, &q.end));
 	r = full.fail == HR_OK ? write_in_turn(env, &q, &text) : HR_RW_RAISED;
 	if (full.fail != HR_OK)
 		hr_answer_generic(ret);
@@ -413,20 +423,20 @@ edit(const struct hr_action_env *env, const struct hr_arg *path, const struct hr
 	HR_BUF(text, HR_EDIT_TEXT_MAX);
 	HR_BUF(diff, HR_EDIT_TEXT_MAX);
 	HR_BUF(content, HR_EDIT_TEXT_MAX + 16);
-	HR_BUF(shown, PATH_TEXT_MAX);
-	struct hr_span name = path->text;
 	enum hr_edit_result r;
 
-	r = run_editor(env, q, &text, &diff);
-	if (path->type != HR_PY_STR) {
-		hr_pyrepr(&shown, path->given);
-		name = hr_span_of_buf(&shown);
+	if (path->type != HR_PY_STR) { /* the text of the diff's error */
+		hr_buf_adds(&text, "all arguments must be str, not: ");
+		hr_pyrepr(&text, path->given);
+		hr_answer_internal(ret, &text);
+		return;
 	}
+	r = run_editor(env, q, &text, &diff);
 	if (r == HR_EDIT_RAISED) {
 		hr_answer_internal(ret, &text);
 	} else {
 		answer_edit_text(&content, r, &text);
-		answer_edit(ret, name, q, &content, &diff);
+		answer_edit(ret, path->text, q, &content, &diff);
 	}
 }
 

@@ -249,6 +249,9 @@ merge(const struct hr_write *q, const char *file, struct hr_buf *after, struct h
 			r = raise_os(text, &err, q->path);
 	} else if (hr_textfile_decode(&bytes, &utf8, &old, NULL) < 0) {
 		r = say(text, "File could not be decoded as utf-8: ", q->path, "");
+	} else if (q->unsliced) {
+		hr_buf_adds(text, HR_RW_UNSLICED);
+		r = HR_RW_RAISED;
 	} else {
 		span = hr_span_of_buf(&old);
 		hr_rw_insert(after, &span, q->content, q->start, q->end);

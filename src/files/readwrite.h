@@ -35,10 +35,13 @@ bool hr_rw_is_media(struct hr_span path);
 /* Appends the content. */
 enum hr_rw_result hr_rw_read(const struct hr_read *q, struct hr_buf *text);
 
+#define HR_RW_UNSLICED "slice indices must be integers or None or have an __index__ method"
+
 struct hr_write {
 	struct hr_span path;    /* normalised absolute path */
 	struct hr_span content; /* generalised UTF-8 */
 	int64_t start, end;
+	bool unsliced;                  /* start or end cannot index lines: an existing file fails */
 	uid_t owner;                    /* user and group of a new file */
 	const struct hr_commit *commit; /* called before the change of the file; NULL: none */
 };

@@ -14,10 +14,13 @@
 #define STR(n, v) {n, HR_ARG_STR, 0, v}
 #define LIST(n) {n, HR_ARG_LIST, 0, NULL}
 #define DICT(n) {n, HR_ARG_DICT, 0, NULL}
-#define ARGS_NONE (const struct hr_arg_spec[]){{NULL, HR_ARG_END, 0, NULL}}, false
+#define NONE (const struct hr_arg_spec[]){{NULL, HR_ARG_END, 0, NULL}}
+#define ARGS_NONE NONE, false, NULL
+#define SEEN_NONE(module) NONE, false, module
 #define SPECS(...) (const struct hr_arg_spec[]){__VA_ARGS__, {NULL, HR_ARG_END, 0, NULL}}
-#define ARGS(...) SPECS(__VA_ARGS__), false
-#define RUNS(...) SPECS(__VA_ARGS__), true /* arguments of an action that a sandbox performs */
+#define ARGS(...) SPECS(__VA_ARGS__), false, NULL
+#define SEEN(module, ...) SPECS(__VA_ARGS__), false, module /* an observation's */
+#define RUNS(...) SPECS(__VA_ARGS__), true, NULL /* arguments of an action that a sandbox performs */
 /* clang-format on */
 
 const struct hr_event_class hr_action_classes[] = {
@@ -73,43 +76,43 @@ const struct hr_event_class hr_action_classes[] = {
 const size_t hr_action_classes_n = sizeof(hr_action_classes) / sizeof(hr_action_classes[0]);
 
 const struct hr_event_class hr_observation_classes[] = {
-    {"null", "NULL", "NullObservation", false, ARGS_NONE},
+    {"null", "NULL", "NullObservation", false, SEEN_NONE("empty")},
     {"run", "RUN", "CmdOutputObservation", true,
-	ARGS(REQ("command"), NIL("metadata"), NO("hidden"))},
+	SEEN("commands", REQ("command"), NIL("metadata"), NO("hidden"))},
     {"run_ipython", "RUN_IPYTHON", "IPythonRunCellObservation", false,
-	ARGS(REQ("code"), NIL("image_urls"))},
+	SEEN("commands", REQ("code"), NIL("image_urls"))},
     {"browse", "BROWSE", "BrowserOutputObservation", false,
-	ARGS(REQ("url"), REQ("trigger_by_action"), STR("screenshot", ""), NIL("screenshot_path"),
+	SEEN("browse", REQ("url"), REQ("trigger_by_action"), STR("screenshot", ""), NIL("screenshot_path"),
 	    STR("set_of_marks", ""), NO("error"), LIST("goal_image_urls"), LIST("open_pages_urls"),
 	    INT("active_page_index", -1), DICT("dom_object"), DICT("axtree_object"),
 	    DICT("extra_element_properties"), STR("last_browser_action", ""),
 	    STR("last_browser_action_error", ""), STR("focused_element_bid", ""),
 	    NO("filter_visible_only"))},
     {"read", "READ", "FileReadObservation", false,
-	ARGS(REQ("path"), STR("impl_source", "default"))},
-    {"write", "WRITE", "FileWriteObservation", false, ARGS(REQ("path"))},
+	SEEN("files", REQ("path"), STR("impl_source", "default"))},
+    {"write", "WRITE", "FileWriteObservation", false, SEEN("files", REQ("path"))},
     {"edit", "EDIT", "FileEditObservation", false,
-	ARGS(STR("path", ""), NO("prev_exist"), NIL("old_content"), NIL("new_content"),
+	SEEN("files", STR("path", ""), NO("prev_exist"), NIL("old_content"), NIL("new_content"),
 	    STR("impl_source", "llm_based_edit"), NIL("diff"), NIL("_diff_cache"))},
-    {"delegate", "DELEGATE", "AgentDelegateObservation", false, ARGS(REQ("outputs"))},
-    {"success", "SUCCESS", "SuccessObservation", false, ARGS_NONE},
-    {"error", "ERROR", "ErrorObservation", false, ARGS(STR("error_id", ""))},
+    {"delegate", "DELEGATE", "AgentDelegateObservation", false, SEEN("delegate", REQ("outputs"))},
+    {"success", "SUCCESS", "SuccessObservation", false, SEEN_NONE("success")},
+    {"error", "ERROR", "ErrorObservation", false, SEEN("error", STR("error_id", ""))},
     {"agent_state_changed", "AGENT_STATE_CHANGED", "AgentStateChangedObservation", false,
-	ARGS(REQ("agent_state"), STR("reason", ""))},
-    {"user_rejected", "USER_REJECTED", "UserRejectObservation", false, ARGS_NONE},
-    {"condense", "CONDENSE", "AgentCondensationObservation", false, ARGS_NONE},
-    {"think", "THINK", "AgentThinkObservation", false, ARGS_NONE},
+	SEEN("agent", REQ("agent_state"), STR("reason", ""))},
+    {"user_rejected", "USER_REJECTED", "UserRejectObservation", false, SEEN_NONE("reject")},
+    {"condense", "CONDENSE", "AgentCondensationObservation", false, SEEN_NONE("agent")},
+    {"think", "THINK", "AgentThinkObservation", false, SEEN_NONE("agent")},
     {"recall", "RECALL", "RecallObservation", false,
-	ARGS(REQ("recall_type"), STR("repo_name", ""), STR("repo_directory", ""),
+	SEEN("agent", REQ("recall_type"), STR("repo_name", ""), STR("repo_directory", ""),
 	    STR("repo_branch", ""), STR("repo_instructions", ""), DICT("runtime_hosts"),
 	    STR("additional_agent_instructions", ""), STR("date", ""),
 	    DICT("custom_secrets_descriptions"), STR("conversation_instructions", ""),
 	    STR("working_dir", ""), LIST("microagent_knowledge"))},
-    {"mcp", "MCP", "MCPObservation", false, ARGS(STR("name", ""), DICT("arguments"))},
-    {"download", "DOWNLOAD", "FileDownloadObservation", false, ARGS(REQ("file_path"))},
+    {"mcp", "MCP", "MCPObservation", false, SEEN("mcp", STR("name", ""), DICT("arguments"))},
+    {"download", "DOWNLOAD", "FileDownloadObservation", false, SEEN("file_download", REQ("file_path"))},
     {"task_tracking", "TASK_TRACKING", "TaskTrackingObservation", false,
-	ARGS(STR("command", ""), LIST("task_list"))},
-    {"loop_detection", "LOOP_DETECTION", "LoopDetectionObservation", false, ARGS_NONE},
+	SEEN("task_tracking", STR("command", ""), LIST("task_list"))},
+    {"loop_detection", "LOOP_DETECTION", "LoopDetectionObservation", false, SEEN_NONE("loop_recovery")},
 };
 const size_t hr_observation_classes_n =
     sizeof(hr_observation_classes) / sizeof(hr_observation_classes[0]);

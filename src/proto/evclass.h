@@ -33,6 +33,7 @@ struct hr_event_class {
 	bool open;          /* the class takes unknown arguments and ignores them */
 	const struct hr_arg_spec *args;
 	bool runnable; /* a sandbox performs the action; other actions are the client's own */
+	const char *module; /* of an observation, below openhands.events.observation; NULL: none */
 };
 
 extern const struct hr_event_class hr_action_classes[];

@@ -301,13 +301,46 @@ decode_action(struct json_object *d, struct hr_event *ev, struct hr_buf *why)
 	return strcmp(ev->cls->type, "condensation") == 0 ? check_condensation(ev, why) : 0;
 }
 
-/* Checks the two metadata members that can be invalid; tool_call_metadata is accepted as it comes,
- * since the original validates and discards it (doc/actions.md, "From JSON to an action"). */
+/* Checks the cost and the lists of metrics, but not the items of the lists. */
+static int
+check_metrics(struct json_object *metrics, struct hr_buf *why)
+{
+	static const char *const lists[] = {"costs", "response_latencies", "token_usages"};
+	struct json_object *v;
+	enum hr_py_type t;
+	size_t i;
+
+	if (json_object_object_get_ex(metrics, "accumulated_cost", &v)) {
+		t = hr_json_type(v);
+		if (t != HR_PY_INT && t != HR_PY_FLOAT && t != HR_PY_BOOL) {
+			hr_buf_addf(why, "'<' not supported between instances of '%s' and 'int'",
+			    hr_py_type_name(t));
+			return -1;
+		}
+		if (json_object_get_double(v) < 0) {
+			hr_buf_adds(why, "Total cost cannot be negative.");
+			return -1;
+		}
+	}
+	for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		if (!json_object_object_get_ex(metrics, lists[i], &v))
+			continue;
+		t = hr_json_type(v);
+		if (t != HR_PY_LIST && t != HR_PY_DICT && t != HR_PY_STR) {
+			hr_buf_addf(why, "'%s' object is not iterable", hr_py_type_name(t));
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/* Checks the types of the metadata members. The fields of tool_call_metadata are accepted as they
+ * come, since the original validates and discards them (doc/actions.md, "From JSON to an action").
+ */
 static int
 check_metadata(struct json_object *d, struct hr_buf *why)
 {
-	struct json_object *v, *cost;
-	enum hr_py_type t;
+	struct json_object *v;
 
 	if (has(d, "source")) {
 		v = hr_json_at(d, "source");
@@ -318,14 +351,16 @@ check_metadata(struct json_object *d, struct hr_buf *why)
 			return -1;
 		}
 	}
-	v = hr_json_at(d, "llm_metrics");
-	cost = hr_json_at(v, "accumulated_cost");
-	t = hr_json_type(cost);
-	if ((t == HR_PY_INT || t == HR_PY_FLOAT) && json_object_get_double(cost) < 0) {
-		hr_buf_adds(why, "Total cost cannot be negative.");
+	if (json_object_object_get_ex(d, "tool_call_metadata", &v) &&
+	    hr_json_type(v) != HR_PY_DICT) {
+		hr_buf_addf(why,
+		    "openhands.events.tool.ToolCallMetadata() argument after ** must be a mapping, "
+		    "not %s",
+		    hr_py_type_name(hr_json_type(v)));
 		return -1;
 	}
-	return 0;
+	v = hr_json_at(d, "llm_metrics");
+	return hr_json_type(v) == HR_PY_DICT ? check_metrics(v, why) : 0;
 }
 
 int

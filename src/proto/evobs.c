@@ -30,6 +30,14 @@ say_unknown(struct json_object *type, struct hr_buf *why)
 		why->fail = text.fail;
 }
 
+/* Appends the name of the class with its module, as Python's errors of a call before the function
+ * itself. */
+static void
+put_callee(struct hr_buf *why, const struct hr_event_class *c)
+{
+	hr_buf_addf(why, "openhands.events.observation.%s.%s()", c->module, c->cls);
+}
+
 /* Reports extras that are not a dictionary, with the text of the first operation that fails on
  * them. */
 static void
@@ -43,9 +51,11 @@ say_bad_extras(const struct hr_event_class *c, struct json_object *extras, struc
 		hr_buf_addf(why, t == HR_PY_STR
 				     ? "'str' object does not support item assignment"
 				     : "list indices must be integers or slices, not str");
-	else
-		hr_buf_addf(why, "%s() argument after ** must be a mapping, not %s", c->cls,
-		    hr_py_type_name(t));
+	else {
+		put_callee(why, c);
+		hr_buf_addf(
+		    why, " argument after ** must be a mapping, not %s", hr_py_type_name(t));
+	}
 }
 
 static int
@@ -110,7 +120,8 @@ check_extras(const struct hr_event_class *c, struct json_object *extras, struct 
 	if (strcmp(c->type, "recall") == 0 && check_recall(extras, why) < 0)
 		return -1;
 	if (json_object_object_get_ex(extras, "content", NULL)) {
-		hr_buf_addf(why, "%s() got multiple values for keyword argument 'content'", c->cls);
+		put_callee(why, c);
+		hr_buf_adds(why, " got multiple values for keyword argument 'content'");
 		return -1;
 	}
 	return hr_event_bind(c, extras, "observation", why);

@@ -239,13 +239,13 @@ END_TEST
 START_TEST(metadata)
 {
 	good("{\"action\":\"null\",\"source\":\"environment\",\"id\":\"x\",\"cause\":[],"
-	     "\"timestamp\":5,\"tool_call_metadata\":7,\"llm_metrics\":9,\"unknown\":1}");
+	     "\"timestamp\":5,\"tool_call_metadata\":{},\"llm_metrics\":9,\"unknown\":1}");
 	ck_assert_ptr_nonnull(ev.id);
 	ck_assert_ptr_nonnull(ev.timestamp);
 	bad("{\"action\":\"null\",\"source\":[\"it's\"]}", "[\"it's\"] is not a valid EventSource");
 	bad("{\"action\":\"null\",\"llm_metrics\":{\"accumulated_cost\":-0.5}}",
 	    "Total cost cannot be negative.");
-	good("{\"action\":\"null\",\"llm_metrics\":{\"accumulated_cost\":0}}");
+	good("{\"action\":\"null\",\"llm_metrics\":{\"accumulated_cost\":0,\"costs\":[]}}");
 	/* the arguments are looked at first */
 	bad("{\"action\":\"null\",\"args\":5,\"source\":1}", "'int' object has no attribute 'pop'");
 	forget();
