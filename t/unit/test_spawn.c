@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -381,6 +383,45 @@ START_TEST(a_lock_of_another_thread_holds_nothing_up)
 }
 END_TEST
 
+/* A child that copied the tables would leave each page to be mapped again at its next write. */
+START_TEST(memory_of_the_caller_takes_no_time)
+{
+	static const size_t pages = 4096, size = 4096;
+	char *p = mmap(
+	    NULL, pages * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct hr_spawn s = {.umask = -1};
+	struct rusage before, after;
+	size_t i;
+
+	ck_assert_ptr_ne(p, MAP_FAILED);
+	(void)madvise(p, pages * size, MADV_NOHUGEPAGE);
+	memset(p, 1, pages * size);
+	ck_assert_int_eq(getrusage(RUSAGE_SELF, &before), 0);
+	ck_assert_int_eq(run_script("exit 3", &s, NULL, 0), 3 << 8);
+	for (i = 0; i < pages; i++)
+		p[i * size] = 2;
+	ck_assert_int_eq(getrusage(RUSAGE_SELF, &after), 0);
+	ck_assert_int_lt(after.ru_minflt - before.ru_minflt, (long)pages / 4);
+	ck_assert_int_eq(munmap(p, pages * size), 0);
+}
+END_TEST
+
+/* A file with this process's memory may be written, and read by its account, if it is dumpable. */
+START_TEST(another_account_leaves_the_caller_dumpable)
+{
+	static const gid_t groups[] = {1};
+	static const struct hr_spawn_user user = {.uid = 1, .gid = 1, .groups = groups, .ngroups = 1};
+	struct hr_spawn s = {.umask = -1, .user = &user};
+
+	if (geteuid() != 0)
+		return; /* only root can start a program as another account */
+	ck_assert_int_eq(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), 0);
+	ck_assert_int_eq(run_script("id -u", &s, NULL, 0), 0);
+	ck_assert_str_eq(said, "1\n");
+	ck_assert_int_eq(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0), 1);
+}
+END_TEST
+
 START_TEST(wait_gives_status_and_cut_stderr)
 {
 	const char *argv[] = {
@@ -455,6 +496,8 @@ main(void)
 	tcase_add_test(tc, the_caller_knows_the_child_before_its_program);
 	tcase_add_test(tc, a_caller_that_is_killed_meanwhile_leaves_no_child);
 	tcase_add_test(tc, a_lock_of_another_thread_holds_nothing_up);
+	tcase_add_test(native, memory_of_the_caller_takes_no_time);
+	tcase_add_test(tc, another_account_leaves_the_caller_dumpable);
 	tcase_add_test(tc, wait_gives_status_and_cut_stderr);
 	tcase_add_test(native, no_room_for_descriptors_is_an_error); /* it limits the process */
 	tcase_add_test(
