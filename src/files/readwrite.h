@@ -41,7 +41,7 @@ struct hr_write {
 	struct hr_span path;    /* normalised absolute path */
 	struct hr_span content; /* generalised UTF-8 */
 	int64_t start, end;
-	bool unsliced;                  /* start or end cannot index lines: an existing file fails */
+	bool unsliced;                  /* start or end is no index: existing files fail */
 	uid_t owner;                    /* user and group of a new file */
 	const struct hr_commit *commit; /* called before the change of the file; NULL: none */
 };

@@ -191,7 +191,7 @@ entry(struct walk *w, int dirfd, const char *name, const struct level *at, struc
 	struct stat st;
 	int fd;
 
-	/* broken links, sockets and devices are left out; a link to itself, for example, is an error */
+	/* broken links, sockets and devices are left out, other failures are errors */
 	if (fstatat(dirfd, name, &st, 0) != 0)
 		return errno == ENOENT ? 0
 				       : hr_err_set(w->err, HR_E_INVAL, "%s: %s",

@@ -32,8 +32,8 @@ struct hr_event_class {
 	const char *cls;    /* "CmdRunAction" */
 	bool open;          /* the class takes unknown arguments and ignores them */
 	const struct hr_arg_spec *args;
-	bool runnable; /* a sandbox performs the action; other actions are the client's own */
-	const char *module; /* of an observation, below openhands.events.observation; NULL: none */
+	bool runnable;      /* a sandbox performs the action; other actions are the client's own */
+	const char *module; /* an observation's, below openhands.events.observation; NULL: none */
 };
 
 extern const struct hr_event_class hr_action_classes[];
