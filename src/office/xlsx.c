@@ -37,6 +37,7 @@ struct column {
 	size_t filled, of[DATE + 1];
 	bool fraction, huge, tiny, clock;
 	int decimals;
+	size_t name, name_len; /* place of the header's text in the output */
 };
 
 struct book {
@@ -190,17 +191,31 @@ cell_value(const struct book *b, const struct node *c)
 	return r;
 }
 
-/* Prints one line without blanks at its ends. Phonetic guides (rPh) are left out. */
+/* Appends text with its tabs and line ends as escapes. */
 static void
-add_text(const struct node *top, struct hr_buf *out)
+add_escaped(struct hr_buf *b, const char *p)
+{
+	for (; *p != '\0'; p++)
+		if (*p == '\n' || *p == '\t' || *p == '\r')
+			hr_buf_adds(b, *p == '\n' ? "\\n" : *p == '\t' ? "\\t" : "\\r");
+		else
+			hr_buf_addc(b, *p);
+}
+
+/* Prints one line without blanks at its ends. Phonetic guides (rPh) are left out. The header joins
+ * lines with blanks; cells below it show line ends as escapes, as the original's tables. */
+static void
+add_text(const struct node *top, bool header, struct hr_buf *out)
 {
 	const struct node *n;
 	HR_BUF(b, HR_OFFICE_TEXT_MAX);
 	size_t from = 0;
 
 	for (n = top->first; n != NULL; n = node_next(n, top, !node_is(n, "rPh")))
-		if (n->text != NULL)
+		if (n->text != NULL && header)
 			hr_buf_adds(&b, n->text);
+		else if (n->text != NULL)
+			add_escaped(&b, n->text);
 	office_trim(&b);
 	from = strspn(hr_buf_str(&b), " \t\r\n");
 	if (from < b.len)
@@ -209,10 +224,11 @@ add_text(const struct node *top, struct hr_buf *out)
 		out->fail = b.fail;
 }
 
+/* Returns true for the numbers that the original reads as integers of 64 bits. */
 static bool
 is_whole(double x)
 {
-	return floor(x) == x && fabs(x) < 1e15;
+	return floor(x) == x && fabs(x) < 0x1p63;
 }
 
 /* Returns how many of DECIMALS decimals x needs, at least one. */
@@ -255,10 +271,10 @@ add_date(const struct book *b, double number, bool clock, struct hr_buf *out)
 
 /* Prints a value alone, as in a column of mixed types. */
 static void
-add_value(const struct book *b, struct value v, struct hr_buf *out)
+add_value(const struct book *b, struct value v, bool header, struct hr_buf *out)
 {
 	if (v.kind == TEXT)
-		add_text(v.text, out);
+		add_text(v.text, header, out);
 	else if (v.kind == BOOLEAN)
 		hr_buf_adds(out, v.number != 0 ? "True" : "False");
 	else if (v.kind == DATE)
@@ -282,7 +298,7 @@ add_in_column(
 	else if (v.kind == DATE && c->of[DATE] == c->filled)
 		add_date(b, v.number, c->clock, out);
 	else if (v.kind != NUMBER || !numbers || (c->filled == rows && !c->fraction))
-		add_value(b, v, out);
+		add_value(b, v, false, out);
 	else if (c->tiny || c->huge)
 		hr_buf_addf(out, "%.*e", DECIMALS, v.number);
 	else
@@ -394,18 +410,40 @@ sheet_measure(struct sheet *s, const struct book *b)
 	}
 }
 
+/* Counts the columns before column i whose header has the same type and text. */
+static size_t
+earlier(const struct sheet *s, size_t i, const struct hr_buf *out)
+{
+	const struct column *c = &s->column[i], *o;
+	size_t n = 0, j;
+
+	if (s->values[i].kind == NOTHING || out->fail != HR_OK)
+		return 0;
+	for (j = 0; j < i; j++) {
+		o = &s->column[j];
+		n += s->values[j].kind == s->values[i].kind && o->name_len == c->name_len &&
+		     memcmp(hr_buf_str(out) + o->name, hr_buf_str(out) + c->name, c->name_len) == 0;
+	}
+	return n;
+}
+
 static void
 sheet_header(const struct sheet *s, const struct book *b, struct hr_buf *out)
 {
-	size_t i;
+	size_t i, same;
 
 	hr_buf_addc(out, '|');
 	for (i = 0; i < s->columns && out->fail == HR_OK; i++) {
 		hr_buf_addc(out, ' ');
+		s->column[i].name = out->len;
 		if (s->values[i].kind == NOTHING)
 			hr_buf_addf(out, "Unnamed: %zu", i);
 		else
-			add_value(b, s->values[i], out);
+			add_value(b, s->values[i], true, out);
+		s->column[i].name_len = out->len - s->column[i].name;
+		same = earlier(s, i, out);
+		if (same > 0)
+			hr_buf_addf(out, ".%zu", same);
 		hr_buf_adds(out, " |");
 	}
 	hr_buf_addc(out, '\n');
