@@ -242,9 +242,9 @@ hr_spawn(const struct hr_spawn *s, struct hr_err *err)
 	/* No handler of the caller may run in the child: block all signals. */
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &old);
-	/* A child that shares this memory until exec copies no tables of its pages, which takes 0.07
-	 * ms a megabyte. One that changes its account must not share it: the kernel would apply
-	 * fs.suid_dumpable to this process, too. */
+	/* A child that shares this memory until exec copies no tables of its pages, which takes
+	 * 0.07 ms a megabyte. One that changes its account must not share it: the kernel would
+	 * apply fs.suid_dumpable to this process, too. */
 	pid = s->user == NULL && s->forked == NULL ? vfork() : fork();
 	sys = errno;
 	if (pid == 0) {
