@@ -387,8 +387,8 @@ END_TEST
 START_TEST(memory_of_the_caller_takes_no_time)
 {
 	static const size_t pages = 4096, size = 4096;
-	char *p = mmap(
-	    NULL, pages * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p =
+	    mmap(NULL, pages * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct hr_spawn s = {.umask = -1};
 	struct rusage before, after;
 	size_t i;
@@ -410,7 +410,8 @@ END_TEST
 START_TEST(another_account_leaves_the_caller_dumpable)
 {
 	static const gid_t groups[] = {1};
-	static const struct hr_spawn_user user = {.uid = 1, .gid = 1, .groups = groups, .ngroups = 1};
+	static const struct hr_spawn_user user = {
+	    .uid = 1, .gid = 1, .groups = groups, .ngroups = 1};
 	struct hr_spawn s = {.umask = -1, .user = &user};
 
 	if (geteuid() != 0)
