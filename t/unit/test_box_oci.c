@@ -182,6 +182,54 @@ START_TEST(attributes_of_an_image)
 }
 END_TEST
 
+static unsigned ranges; /* number of data ranges that a file still seems to have; 0: its own */
+
+bool __real_hr_fd_next_data(int fd, off_t size, off_t *data, off_t *hole);
+bool __wrap_hr_fd_next_data(int fd, off_t size, off_t *data, off_t *hole);
+
+bool
+__wrap_hr_fd_next_data(int fd, off_t size, off_t *data, off_t *hole)
+{
+	if (ranges == 0)
+		return __real_hr_fd_next_data(fd, size, data, hole);
+	*data = *hole + 1;
+	*hole = *data + 1;
+	return --ranges > 0;
+}
+
+static const struct {
+	unsigned ranges;
+	off_t size;
+	bool fits;
+} sparse[] = {
+    {65535, (off_t)2 << 30, true}, {65536, 1 << 20, true}, {65536, (off_t)2 << 30, false}};
+
+START_TEST(holes_of_an_image)
+{
+	struct hr_err err = {0};
+	struct oci_blob blob;
+	struct stat st;
+	int fd = open_deep(from, 0, 1, O_WRONLY | O_CREAT), r;
+
+	ck_assert_int_eq(ftruncate(fd, sparse[_i].size), 0);
+	(void)close(fd);
+	ranges = sparse[_i].ranges + 1;
+	r = oci_pack(from, layer, &blob, &err);
+	ranges = 0;
+	ck_assert_msg((r == 0) == sparse[_i].fits, "%s", err.msg);
+	if (!sparse[_i].fits) {
+		ck_assert_int_eq(err.code, HR_E_TOOLARGE);
+		ck_assert_ptr_nonnull(strstr(err.msg, "/f of the box has more than 65536 holes"));
+		return;
+	}
+	ck_assert_uint_lt(blob.size, 4 << 20);
+	ck_assert_msg(unpack(&err) == 0, "%s", err.msg);
+	fd = open_deep(to, 0, 1, O_RDONLY);
+	ck_assert(fstat(fd, &st) == 0 && st.st_size == sparse[_i].size);
+	(void)close(fd);
+}
+END_TEST
+
 /* Writes an image that has an empty file alone. */
 static void
 make_image(void)
