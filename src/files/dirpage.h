@@ -10,14 +10,14 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define HR_DIRPAGE_MAX 1000
+#define HR_DIRPAGE_MAX 10000
 
 /* Takes fd, of a directory, and appends `"entries":[...],"next":...,"unnamed":N` to b. `after` is
  * the last name of the previous page (a directory's with its '/'), or "". "next" is this page's
- * last name, null on the last page; "unnamed" is the number of names left out as not UTF-8. With
- * `encoded` none is left out: all names are percent-encoded, and "encoded" is true. `limit`
- * is from 1 to HR_DIRPAGE_MAX. Returns -1 with HR_E_TOOLARGE (millions of entries), HR_E_SYS or
- * HR_E_NOMEM. */
+ * last name, null on the last page; "unnamed" is the number of names left out: longer than 255
+ * bytes, or not UTF-8. With `encoded` these are given, too: all names are percent-encoded, and
+ * "encoded" is true. `limit` is from 1 to HR_DIRPAGE_MAX. Returns -1 with HR_E_TOOLARGE (millions
+ * of entries), HR_E_SYS or HR_E_NOMEM. */
 int hr_dirpage_put(
     struct hr_buf *b, int fd, const char *after, size_t limit, bool encoded, struct hr_err *err);
 

@@ -90,14 +90,14 @@ hr_handle_files(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret
 	HR_BUF(after, QUERY_MAX);
 	HR_BUF(encoded, 64);
 
-	if (!hr_request_query(r, "path", &path))
+	if (!hr_request_query_bytes(r, "path", &path))
 		hr_buf_adds(&path, w->work_dir);
-	(void)hr_request_query(r, "after", &after);
+	(void)hr_request_query_bytes(r, "after", &after);
 	(void)hr_request_query(r, "encoded", &encoded);
 	if (path.fail != HR_OK || after.fail != HR_OK)
 		hr_answer_generic(ret);
 	else if (limit == 0)
-		hr_answer_detail(ret, 400, "limit must be a number from 1 to 1000");
+		hr_answer_detail(ret, 400, "limit must be a number from 1 to 10000");
 	else if (hr_buf_str(&path)[0] != '/')
 		hr_answer_detail(ret, 400, "path must be absolute");
 	else if (strlen(hr_buf_str(&path)) != path.len || strlen(hr_buf_str(&after)) != after.len)
