@@ -9,16 +9,19 @@
 
 #include <json-c/json_object.h>
 
+#include "base/clock.h"
 #include "base/text/percent.h"
 #include "host/handle.h"
 #include "host/transfer/cp.h"
 #include "proto/json.h"
 
 #define PAGE_TIMEOUT_S 10
-#define PAGE_LIMIT 1000
-#define PAGES_MAX 5001 /* a server lists at most 5 million entries */
+#define PAGE_LIMIT 10000
+#define LIST_TIMEOUT_S 120
 #define URL_PART_MAX 65536
 #define NAME_LEN_MAX 65536
+#define LIST_MAX (64u << 20) /* bytes of all names, each with some for its place */
+#define NAME_EXTRA 32
 #define NOTE_MAX 1024
 
 /* A list that is being read. */
@@ -27,6 +30,7 @@ struct list {
 	const char *path; /* absolute */
 	struct hr_strv *names;
 	struct hr_buf after; /* the last name of the previous page; "" before the first page */
+	size_t bytes;        /* that all names take */
 	int64_t unnamed;     /* names that the server has left out */
 	bool more;
 };
@@ -39,6 +43,12 @@ put_name(struct hr_buf *b, const char *name, bool encoded)
 		hr_percent_decode(b, name, strlen(name), false);
 	else
 		hr_buf_adds(b, name);
+}
+
+static int
+too_long(const struct list *l, struct hr_err *err)
+{
+	return hr_err_set(err, HR_E_TOOLARGE, "the list of %s is too long", l->path);
 }
 
 static int
@@ -61,6 +71,9 @@ take_page(struct list *l, struct json_object *page, struct hr_err *err)
 		put_name(&bytes, name, encoded);
 		if (hr_buf_check(&bytes, err) != 0)
 			return -1;
+		l->bytes += bytes.len + NAME_EXTRA;
+		if (l->bytes > LIST_MAX)
+			return too_long(l, err);
 		hr_strv_add(l->names, hr_buf_str(&bytes));
 	}
 	l->unnamed = hr_json_int_at(page, "unnamed");
@@ -70,7 +83,8 @@ take_page(struct list *l, struct json_object *page, struct hr_err *err)
 	return l->names->failed ? hr_err_nomem(err) : hr_buf_check(&l->after, err);
 }
 
-/* Returns 1; 0 if the server has no such directory, or not this endpoint; or -1 with *err set. */
+/* Returns 1; 0 if the server has no such directory, or not this endpoint or no such pages; or -1
+ * with *err set. */
 static int
 read_page(struct list *l, struct hr_err *err)
 {
@@ -88,7 +102,8 @@ read_page(struct list *l, struct hr_err *err)
 		return -1;
 	req.url = url.p;
 	if (hr_client_send(&l->s->client, &req, &a, &e) != 0) {
-		if (e.code == HR_E_HTTP_STATUS && (e.status == 404 || e.status == 405))
+		if (e.code == HR_E_HTTP_STATUS &&
+		    (e.status == 400 || e.status == 404 || e.status == 405))
 			return 0;
 		if (e.code == HR_E_HTTP_TIMEOUT)
 			(void)hr_err_set(
@@ -104,15 +119,12 @@ read_page(struct list *l, struct hr_err *err)
 static int
 read_pages(struct list *l, struct hr_err *err)
 {
-	unsigned n;
-	int r = 1;
+	const int64_t end = hr_now_ms() + LIST_TIMEOUT_S * 1000;
+	int r = read_page(l, err);
 
-	l->more = true;
-	for (n = 0; r > 0 && l->more; n++) {
-		r = n < PAGES_MAX
-			? read_page(l, err)
-			: hr_err_set(err, HR_E_TOOLARGE, "%s has too many entries", l->path);
-		if (r == 0 && n > 0)
+	while (r > 0 && l->more) {
+		r = hr_now_ms() < end ? read_page(l, err) : too_long(l, err);
+		if (r == 0)
 			r = hr_err_set(
 			    err, HR_E_NOTFOUND, "%s was removed while it was listed", l->path);
 	}
