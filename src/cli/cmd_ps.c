@@ -113,9 +113,12 @@ ask_server(struct row *w, struct hr_sandbox *s)
 	HR_PUT struct json_object *o = NULL;
 	struct json_object *own;
 
+	/* the time went to the back-end: nothing is known about the server */
+	if (hr_fd_is_readable(w->late_fd))
+		return;
 	if (hr_client_send(&s->client, &q, &a, NULL) != 0) {
-		if (a.fault == HR_HTTP_CANCELLED || a.fault == HR_HTTP_READ_TIMEOUT ||
-		    a.fault == HR_HTTP_CONNECT_TIMEOUT) {
+		if ((a.fault == HR_HTTP_CANCELLED && b.fail == HR_OK) ||
+		    a.fault == HR_HTTP_READ_TIMEOUT || a.fault == HR_HTTP_CONNECT_TIMEOUT) {
 			(void)snprintf(w->state, sizeof(w->state), "unknown");
 			on_log(w,
 			    "its server did not answer in time; \"handrail logs\" prints its log");
@@ -158,10 +161,10 @@ ask(void *arg)
 	if (strcmp(w->state, "unknown") != 0)
 		w->why[0] = '\0';
 	if (strcmp(w->state, "running") == 0) {
-		if (s->ops->stats != NULL)
-			ask_kind(w, s);
 		if (s->endpoint.url != NULL)
 			ask_server(w, s);
+		if (s->ops->stats != NULL)
+			ask_kind(w, s);
 	}
 	return NULL;
 }

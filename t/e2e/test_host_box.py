@@ -9,6 +9,7 @@ import json
 import os
 import pwd
 import re
+import select
 import signal
 import socket
 import socketserver
@@ -721,9 +722,17 @@ def stands_still(h):
         out, said = ps.communicate(timeout=PATIENCE)
         equal((ps.returncode, json.loads(out)[0]["state"]), (1, "unknown"), said)
         equal("did not answer in time" in said, True, said)
+        up = h.popen("up")
+        time.sleep(0.5)  # it may wait already, or not: it ends the same
+        up.send_signal(signal.SIGINT)
+        said = up.communicate(timeout=PATIENCE)[1]
+        equal((up.returncode, "does not answer" in said), (-signal.SIGINT, False), said)
+        late = h.popen("up", "-q", "--run", "echo late")
+        equal(select.select([late.stdout], [], [], 1)[0], [], "it waits for a server that answers late")
     finally:
         for pid in servers:
             os.kill(pid, signal.SIGCONT)
+    equal((late.communicate(timeout=PATIENCE)[0], late.returncode), ("late\n", 0))
     equal((h.ok("up", "-q", "--run", "echo on"), h.box()), ("on\n", box))
 
 

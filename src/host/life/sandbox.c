@@ -7,7 +7,9 @@
 
 #include <json-c/json_object.h>
 
+#include "base/clock.h"
 #include "base/err.h"
+#include "host/client/rest.h"
 #include "host/common/statedir.h"
 #include "host/backends.h"
 #include "host/config/rules.h"
@@ -383,19 +385,30 @@ find_or_make(struct hr_sandbox *s, bool may_take, bool *ret_taken, struct hr_err
 	return 0;
 }
 
-/* Checks that the server of a recorded sandbox sends a response, with any status. Its process may
- * be stopped, or another program may listen at its address. */
+/* Waits until the server of a recorded sandbox sends a response, with any status. It may still be
+ * starting. Its process may be stopped, too, or another program may listen at its address. */
 static int
-check_answers(struct hr_sandbox *s, struct hr_err *err)
+await_answer(struct hr_sandbox *s, struct hr_err *err)
 {
-	const struct hr_http_request q = {
-	    .method = "GET", .url = "/alive", .timeout_s = ANSWER_S, .watch_fd = s->host.stop_fd};
-	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
-	struct hr_err why = {0};
+	const int64_t end = hr_now_ms() + ANSWER_S * 1000;
+	const int stop_fd = s->host.stop_fd;
+	struct hr_err why;
+	unsigned pause_ms;
+	int64_t left;
 
-	if (s->endpoint.url == NULL || hr_client_send(&s->client, &q, &a, &why) == 0 ||
-	    a.status > 0)
-		return 0;
+	for (pause_ms = 50; (left = end - hr_now_ms()) > 0; pause_ms += pause_ms) {
+		const struct hr_http_request q = {.method = "GET",
+		    .url = "/alive",
+		    .timeout_s = (unsigned)left / 1000 + 1,
+		    .watch_fd = stop_fd};
+		HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
+
+		why = (struct hr_err){0};
+		if (hr_client_send_once(&s->client, &q, &a, &why) == 0 || a.status > 0)
+			return 0;
+		if (a.fault == HR_HTTP_CANCELLED || hr_rest_wait(stop_fd, pause_ms))
+			return hr_err_set(err, HR_E_RUNTIME, "given up");
+	}
 	return hr_err_set(err, HR_E_DISCONNECTED,
 	    "sandbox \"%s\" is there, but its server does not answer: %s; \"handrail logs -n %s\" "
 	    "prints its log, \"handrail down -n %s\" ends the sandbox",
@@ -413,7 +426,7 @@ make_ready(struct hr_sandbox *s, bool recorded, bool taken, struct hr_err *err)
 	if (s->attach)
 		return 0;
 	if (recorded)
-		return check_answers(s, err);
+		return s->endpoint.url != NULL ? await_answer(s, err) : 0;
 	if ((s->set_up != NULL ? s->set_up(s, s->set_up_arg, err)
 			       : hr_sandbox_set_up(s, taken, err)) != 0)
 		return -1;
