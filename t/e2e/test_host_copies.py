@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 import tarfile
+import tempfile
 import threading
 import urllib.parse
 import zipfile
@@ -188,6 +189,14 @@ def left_out():
         with open(os.path.join(ws, "t/x")) as f:
             equal((f.read(), os.path.exists(os.path.join(ws, "t/z"))), ("old", True), "the rest")
         h.fails(1, "a FIFO is not copied", "get", "odd/sub/fi\nfo", "x")
+        # a file of 7 EiB, which is a hole: the file system of a sandbox may allow it
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as top:
+            with open(top + "/huge", "w") as f:
+                f.truncate(7 << 60)
+            put_file(top + "/small")
+            done = h("get", top, "shm")
+            equal((done.returncode, "huge: it is larger than 16 TiB" in done.stderr, os.listdir(h.path("cwd", "shm"))),
+                  (1, True, ["small"]), done.stderr)
         for n in range(200):
             os.mkfifo(h.path("cwd", "odd", "fifo%d" % n))
         done = h("put", "odd", "many")

@@ -26,7 +26,8 @@
 #define UNSIZED_MAX (64u << 20)
 #define WAY_MAX (1u << 20)
 #define REPORT_MAX (1u << 20)
-#define HOLES_MAX 65536u /* maximum of holes per file */
+#define LARGEST ((off_t)16 << 40) /* maximum bytes of a file: holes are counted by buffers */
+#define HOLES_MAX 65536u          /* maximum of holes per file */
 /* maximum bytes of the names of all directories on the way down */
 #define NAMES_MAX (64u << 20)
 
@@ -238,6 +239,8 @@ put_long(struct hr_tree *t, int fd, const struct stat *st, struct hr_err *err)
 	const char *why = NULL;
 	int r;
 
+	if (st->st_size > LARGEST)
+		return leave_out(t, "it is larger than 16 TiB");
 	put_header(t, st, st->st_size, NULL);
 	put_holes(t, fd, st);
 	if (write_header(t, err) < 0)
