@@ -244,8 +244,9 @@ hr_spawn(const struct hr_spawn *s, struct hr_err *err)
 	(void)sigprocmask(SIG_SETMASK, &all, &old);
 	/* A child that shares this memory until exec copies no tables of its pages, which takes
 	 * 0.07 ms a megabyte. One that changes its account must not share it: the kernel would
-	 * apply fs.suid_dumpable to this process, too. */
-	pid = s->user == NULL && s->forked == NULL ? vfork() : fork();
+	 * apply fs.suid_dumpable to this process, too. One that enters a directory should not: if
+	 * that hangs, no signal but SIGKILL would end this process. */
+	pid = s->user == NULL && s->forked == NULL && s->dir == NULL ? vfork() : fork();
 	sys = errno;
 	if (pid == 0) {
 		if (s->forked != NULL)
