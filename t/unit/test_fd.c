@@ -305,7 +305,8 @@ START_TEST(zeros_become_holes)
 		}
 		ck_assert_int_eq(ftruncate(fd, sizeof(all)), 0);
 		ck_assert_int_eq(fstat(fd, &st), 0);
-		ck_assert_int_le(st.st_blocks, 4 * 8);
+		if (sysconf(_SC_PAGESIZE) == 4096)
+			ck_assert_int_le(st.st_blocks, 4 * 8);
 		ck_assert_int_eq(hr_fd_pread_full(fd, got, sizeof(got), 0), 0);
 		ck_assert(memcmp(got, all, sizeof(all)) == 0);
 		(void)close(fd);

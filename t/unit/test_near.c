@@ -398,7 +398,7 @@ START_TEST(answered_drop_by_drop)
 		unsigned calls = 0;
 
 		/* unless it needs more in that time; the time of the sink does not count */
-		req.sink_least = i < 2 ? 0 : i < 6 ? 3 : 1000;
+		req.sink_least = i < 2 ? 0 : i < 6 ? 2 : 1000;
 		req.sink_arg = i >= 4 && i < 6 ? &calls : NULL;
 		start(&s);
 		req.url = s.url;
