@@ -164,7 +164,7 @@ def root_without_ptrace():
     with Guarded("file") as s:
         for kind in ("handraild", "handrail-worker"):
             for pid in [p for p, k in s.kinds().items() if k == kind]:
-                for words in (["head", "-c", "1", "/proc/%d/mem" % pid], ["cat", "/proc/%d/fd/5" % pid]):
+                for words in (["head", "-c", "1", "/proc/%d/mem" % pid], ["cat", "/proc/%d/fd/0" % pid]):
                     done = subprocess.run(drop + words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                     equal((b"Permission denied" in done.stdout, done.returncode != 0), (True, True),
                           "%s %r: %r" % (kind, words, done.stdout))
