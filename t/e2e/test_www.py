@@ -276,7 +276,7 @@ def files_and_log():
         for path, status in ((top + "/none", 404), (top + "/x.html", 404), (top + "/loop", 404), ("tree", 400),
                              (top + "\0", 404), ("/proc/%d/fd" % s.popen.pid, 403), ("/" + "x" * 5000, 404)):
             equal(files_by_name(s, path).status, status, path)
-        for limit in ("0", "1001", "-1", "x", "1x", ""):
+        for limit in ("0", "10001", "-1", "x", "1x", ""):
             equal(files_by_name(s, top, limit=limit).status, 400, limit)
         for name in ("fifo", "env", "loop", "sub"):
             a = s.request("GET", V1 + "download?" + urllib.parse.urlencode({"path": top + "/" + name}), headers=me)
