@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/text/percent.h"
 #include "host/handle.h"
+#include "host/report.h"
 #include "host/transfer/cp.h"
 #include "proto/json.h"
 
@@ -22,7 +23,6 @@
 #define NAME_LEN_MAX 65536
 #define LIST_MAX (64u << 20) /* bytes of all names, each with some for its place */
 #define NAME_EXTRA 32
-#define NOTE_MAX 1024
 
 /* A list that is being read. */
 struct list {
@@ -131,13 +131,6 @@ read_pages(struct list *l, struct hr_err *err)
 	return r;
 }
 
-static void
-note(struct hr_sandbox *s, const char *text)
-{
-	if (s->log != NULL)
-		s->log(s->log_arg, text);
-}
-
 /* Takes the list of a server without the endpoint, or of the back-end itself. */
 static int
 take_old(struct list *l, struct hr_err *err)
@@ -164,7 +157,6 @@ static int
 list_other(struct list *l, const char *given, bool direct, struct hr_err *err)
 {
 	enum hr_cp_what there = HR_CP_UNKNOWN;
-	HR_BUF(text, NOTE_MAX);
 
 	if (direct && take_old(l, err) != 0)
 		return -1;
@@ -183,13 +175,11 @@ list_other(struct list *l, const char *given, bool direct, struct hr_err *err)
 		return 0;
 	if (take_old(l, err) != 0)
 		return -1;
-	if (l->names->n == 0) {
-		hr_buf_addf(&text,
-		    "%.900s: the directory is empty, or the sandbox's server, which is "
-		    "old, cannot list it",
+	if (l->names->n == 0)
+		hr_sandbox_log(l->s,
+		    "%.900s: the directory is empty, or the sandbox's server, which is old, cannot "
+		    "list it",
 		    l->path);
-		note(l->s, hr_buf_str(&text));
-	}
 	return 0;
 }
 
@@ -199,7 +189,6 @@ hr_cp_list(struct hr_sandbox *s, const char *path, struct hr_strv *ret, struct h
 	const bool direct = hr_cp_is_direct(s);
 	HR_FREE char *whole = hr_cp_path(s, path);
 	struct list l = {.s = s, .path = whole, .names = ret};
-	HR_BUF(text, NOTE_MAX);
 	int r;
 
 	if (whole == NULL)
@@ -209,10 +198,8 @@ hr_cp_list(struct hr_sandbox *s, const char *path, struct hr_strv *ret, struct h
 	hr_buf_done(&l.after);
 	if (r == 0)
 		return list_other(&l, path, direct, err);
-	if (r > 0 && l.unnamed > 0) {
-		hr_buf_addf(&text, "%.900s: %lld names that are not UTF-8 or too long are left out",
+	if (r > 0 && l.unnamed > 0)
+		hr_sandbox_log(s, "%.900s: %lld names that are not UTF-8 or too long are left out",
 		    whole, (long long)l.unnamed);
-		note(s, hr_buf_str(&text));
-	}
 	return r > 0 ? 0 : -1;
 }

@@ -131,8 +131,7 @@ hr_transfer_slow(struct hr_err *err, const char *path, unsigned timeout_s)
 	if (err->code == HR_E_HTTP_TIMEOUT)
 		(void)hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
 		    "%s: the sandbox's server sent less than %u KiB within %u seconds, so the copy "
-		    "was "
-		    "given up",
+		    "was given up",
 		    path, timeout_s, timeout_s);
 }
 
