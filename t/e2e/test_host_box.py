@@ -2,6 +2,7 @@
 """The handrail command with sandboxes of the back-end "box": what they see and keep, and that nothing is left of one.
 As root each case is done twice, by root and by another account."""
 
+import contextlib
 import errno
 import grp
 import http.client
@@ -709,6 +710,18 @@ def edge(h):
     h.ok("down")
 
 
+def wait_until_it_asks(pid):
+    """Waits until the process has a connection."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        for n in os.listdir("/proc/%d/fd" % pid):
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                if os.readlink("/proc/%d/fd/%s" % (pid, n)).startswith("socket:"):
+                    return
+        equal(process.has_ended(pid), False)
+    raise AssertionError("the process asks nobody")
+
+
 def stands_still(h):
     """A server that does not answer is an error of up and ps in bounded time, and the box is as before."""
     h.ok("up", "-q")
@@ -723,7 +736,7 @@ def stands_still(h):
         equal((ps.returncode, json.loads(out)[0]["state"]), (1, "unknown"), said)
         equal("did not answer in time" in said, True, said)
         up = h.popen("up")
-        time.sleep(0.5)  # it may wait already, or not: it ends the same
+        wait_until_it_asks(up.pid)
         up.send_signal(signal.SIGINT)
         said = up.communicate(timeout=PATIENCE)[1]
         equal((up.returncode, "does not answer" in said), (-signal.SIGINT, False), said)
