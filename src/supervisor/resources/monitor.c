@@ -139,8 +139,18 @@ measured(struct hr_monitor_source *s, uint64_t percent)
 	hr_alert_level(s->of->alerts, s->kind, percent < 100 ? percent : 100, s->threshold);
 }
 
-/* Starts to measure. A trigger alone is not enough: its first window counts time before it was set.
- * So the pressure is measured, window after window, until it is below the threshold. */
+/* Returns true if an event has no pressure behind it since the last reading. For a process without
+ * CAP_SYS_RESOURCE the first window of a trigger counts all time since the start of the machine, so
+ * that the first stall of a microsecond is an event. */
+static bool
+is_of_the_past(const struct hr_monitor_source *s)
+{
+	uint64_t total;
+
+	return pressure_total(s->file, &total) && total - s->total < s->threshold * WINDOW_MS * 10;
+}
+
+/* Starts to measure, window after window, until the pressure is below the threshold. */
 static void
 measure_begin(struct hr_monitor_source *s)
 {
@@ -177,6 +187,8 @@ source_ready(void *arg)
 	struct hr_monitor *m = s->of;
 
 	if (!source_take(s))
+		return;
+	if (s->what == HR_MONITOR_PRESSURE && is_of_the_past(s))
 		return;
 	if (s->what == HR_MONITOR_PRESSURE)
 		measure_begin(s);
@@ -229,6 +241,8 @@ source_add(struct hr_monitor *m, enum hr_monitor_what what, int fd, int file,
 	    .of = m, .what = what, .fd = fd, .file = file, .kind = kind, .threshold = threshold};
 	if (what == HR_MONITOR_PRESSURE)
 		s->measure = hr_loop_timer(m->loop, measure_end, s, err);
+	if (what == HR_MONITOR_PRESSURE)
+		(void)pressure_total(file, &s->total);
 	if (what != HR_MONITOR_PRESSURE || s->measure != NULL)
 		s->watch = hr_loop_readable(m->loop, fd, source_ready, s, err);
 	if (s->watch != NULL) {
