@@ -2,13 +2,17 @@
 """Sandboxes of the kind "docker" and builds of images, with a real Engine: the one of DOCKER_HOST, or for
 root one that is started for this test (docker-engine)."""
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import socket
+import socketserver
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -297,6 +301,45 @@ def started(name, since):
     return container
 
 
+def taken_port():
+    """Another program takes the server's port between its choice and the server's start: the sandbox gets another."""
+    engine, took = os.environ["DOCKER_HOST"][len("unix://"):], []
+
+    def carry(a, b):
+        with contextlib.suppress(ConnectionError):
+            for data in iter(lambda: a.recv(1 << 16), b""):
+                port = re.search(rb'"port=(\d+)"', data)
+                if port and not took:
+                    took.append(socket.create_server(("127.0.0.1", int(port.group(1)))))
+                b.sendall(data)
+        with contextlib.suppress(OSError):
+            b.shutdown(socket.SHUT_WR)
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self):
+            with socket.socket(socket.AF_UNIX) as to:
+                to.connect(engine)
+                back = threading.Thread(target=carry, args=(to, self.request))
+                back.start()
+                carry(self.request, to)
+                back.join()
+
+    with tempfile.TemporaryDirectory(prefix="e2e-engine-") as top:
+        at = os.path.join(top, "socket")
+        with socketserver.ThreadingUnixStreamServer(at, Handler) as proxy:
+            threading.Thread(target=proxy.serve_forever).start()
+            try:
+                with DockerHost(DOCKER_HOST="unix://" + at) as h:
+                    done = h("up")
+                    report = "another program took port %d " % took[0].getsockname()[1]
+                    equal((done.returncode, report in done.stderr), (0, True), done.stderr)
+                    equal(h.ok("run", "echo on"), "on\n")
+            finally:
+                proxy.shutdown()
+        for listener in took:
+            listener.close()
+
+
 def start_that_is_killed():
     """A container that is not ready is known by its record: "down" removes it, "up" makes another."""
     image = IMAGE + "-slow"
@@ -486,7 +529,7 @@ def main():
         for test in (life_of_a_container, git_views, create_request, pause_and_resume, closing, log_stream, pool,
                      pool_with_a_dead_one, pool_with_a_killed_taker, limits_are_enforced, wrong_values,
                      killed_container, only_what_was_made_is_removed, of_other_owners, start_that_fails,
-                     start_that_is_killed,
+                     taken_port, start_that_is_killed,
                      images_of_others, no_engine, elsewhere, four_branches):
             tap.run(test.__name__.replace("_", " "), test)
     finally:

@@ -281,6 +281,39 @@ def pulls():
                 h.survives(said, "up")
 
 
+def ports_that_are_taken():
+    """The Engine, or the log of a server, names a port of the container that another program took: three containers
+    are made in all, each with other ports. A name that is taken is no port."""
+    bridge = "failed to bind host port for 0.0.0.0:%d:172.17.0.2:%d/tcp: address already in use"
+    log, gone = b"address 0.0.0.0:%d is already in use\n", {"State": {"Running": False}}
+    for name, said in (("port", "Bind for 0.0.0.0:%d failed: port is already allocated"), ("port", log),
+                       ("VSCODE_PORT", bridge),
+                       ("APP_PORT_2", "listen tcp4 0.0.0.0:%d: bind: address already in use"),
+                       (None, "Conflict. The container name \"x\" is already in use by container \"y\"")):
+        tried = []
+
+        def create(body):
+            tried.append(dict(e.split("=", 1) for e in json.loads(body)["Env"]).get(name))
+            return (201, {"Id": "0123abcd"}) if name else (409, {"message": said})
+
+        def start(_):
+            return (204, b"") if said is log else (500, {"message": said.replace("%d", tried[-1])})
+
+        def logs(_):
+            text = log % int(tried[-1])
+            return 200, b"\2\0\0\0\0\0\0" + bytes([len(text)]) + text
+
+        with Hostile() as h:
+            os.unlink(h.path("state", "default.json"))
+            h.answers = [("/containers/create", create), ("/start", start), ("/logs", logs),
+                         ("0123abcd/json", (200, gone)), ("/containers/0123abcd", (204, b""))]
+            done = h("up")
+            reports = re.findall(r"another program took port (\d+) before", done.stderr)
+            equal((done.returncode != 0, len(tried), reports), (True, 3 if name else 1, tried[:2] if name else []),
+                  done.stderr)
+            equal(len(set(tried)), len(tried), tried)
+
+
 def with_kit(h):
     h.env["HANDRAIL_IMAGE_KIT"] = h.path("kit")
     subprocess.run([os.path.join(SRC, "runtime-image/mkkit"), SRC, h.path("kit")], check=True)
@@ -477,8 +510,8 @@ def ports_of_programs():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (errors, images, versions, containers, lists, events, preflights, logs, pulls, builds, observations,
-                 answers_of_the_server, nothing_else_runs, not_utf8, git_views, archives, records,
+    for test in (errors, images, versions, containers, lists, events, preflights, logs, pulls, ports_that_are_taken,
+                 builds, observations, answers_of_the_server, nothing_else_runs, not_utf8, git_views, archives, records,
                  ports_of_programs):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()

@@ -739,6 +739,30 @@ START_TEST(no_port_twice)
 }
 END_TEST
 
+/* The kernel gives connect() the ports at an even distance from the first of its range. */
+START_TEST(ports_that_no_client_gets)
+{
+	struct hr_portlock l = HR_PORTLOCK_NONE;
+	HR_BUF(b, 64);
+	int min, max, i;
+
+	ck_assert_int_eq(hr_path_read("/proc/sys/net/ipv4/ip_local_port_range", &b, NULL), 0);
+	ck_assert_int_eq(sscanf(hr_buf_str(&b), "%d %d", &min, &max), 2);
+	for (i = 0; i < 50; i++) {
+		ck_assert_int_eq(
+		    hr_portlock_find(&l, top, min, max, 20, "127.0.0.1", NULL, NULL), 0);
+		ck_assert_int_eq((l.port - min) % 2, 1);
+		hr_portlock_release(&l);
+		if (min <= 2048)
+			continue; /* ports below the range are the superuser's */
+		ck_assert_int_eq(
+		    hr_portlock_find(&l, top, min - 1000, max, 20, "127.0.0.1", NULL, NULL), 0);
+		ck_assert_int_lt(l.port, min);
+		hr_portlock_release(&l);
+	}
+}
+END_TEST
+
 START_TEST(port_kept_for_its_server)
 {
 	struct hr_portlock l = HR_PORTLOCK_NONE;
@@ -1177,6 +1201,7 @@ main(void)
 	tcase_add_test(tc, name_lock_that_is_released);
 	tcase_add_test(tc, one_lock_each);
 	tcase_add_loop_test(tc, no_port_twice, 0, N(crowds));
+	tcase_add_test(tc, ports_that_no_client_gets);
 	tcase_add_test(tc, port_kept_for_its_server);
 	tcase_add_test(tc, port_locks_of_others);
 	tcase_add_test(tc, port_locks_that_do_not_open);

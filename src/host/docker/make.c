@@ -17,6 +17,7 @@
 
 #define READY_TIMEOUT_S 120
 #define PORT_ATTEMPTS 5
+#define STARTS 3 /* containers, each with other ports: another program can take a port */
 #define LAST_LINES 20
 #define LINE_SHOWN 300
 
@@ -254,6 +255,57 @@ note_open_ports(const struct hr_docker *d)
 		    "sandbox.runtime_binding_address to 127.0.0.1 if only this machine uses them");
 }
 
+/* Starts a container with ports of its own, and waits until it is ready; removes one that fails. */
+static int
+start(struct hr_docker *d, struct hr_command *c, struct hr_dockerspec *spec, struct hr_err *err)
+{
+	HR_CLEAN(hr_strv_done) struct hr_strv command = {0};
+	int r;
+
+	if (choose_ports(d, err) < 0)
+		return -1;
+	c->port = spec->port = d->port;
+	spec->vscode_port = d->vscode_port;
+	spec->app_ports[0] = d->app_ports[0];
+	spec->app_ports[1] = d->app_ports[1];
+	if (hr_command_build(&command, c, d->h->config, d->h->environ, err) < 0)
+		return -1;
+	if (spec->side != NULL)
+		hr_strv_add_all(&command, (const char *const[]){"--listen",
+					      "unix:" HR_SIDECAR_EDGE "/" HR_SIDECAR_SOCKET, NULL});
+	if (command.failed)
+		return hr_err_nomem(err);
+	spec->command = hr_strv_list(&command);
+	if (hr_docker_set_url(d, err) < 0 || begin_somehow(d, spec, err) < 0)
+		return -1;
+	r = hr_docker_wait_ready(d, "0", err);
+	if (r == 0)
+		r = hr_docker_open_socket(d, err);
+	if (r != 0) {
+		d->h->log(d->h->arg, "the container could not be started; removing it");
+		undo(d);
+	}
+	return r;
+}
+
+/* Returns the chosen port that is taken according to the Engine's error or the server's last lines,
+ * or 0. */
+static int
+taken_port(const struct hr_docker *d, const char *why)
+{
+	char text[16];
+	size_t i;
+
+	if (strstr(why, "already in use") == NULL && strstr(why, "already allocated") == NULL)
+		return 0;
+	for (i = 0; i < sizeof(d->locks) / sizeof(*d->locks); i++) {
+		(void)snprintf(text, sizeof(text), ":%d", d->locks[i].port);
+		if (d->locks[i].fd >= 0 && strstr(why, text) != NULL)
+			return d->locks[i].port;
+	}
+	return 0;
+}
+
 static int
 make(struct hr_docker *d, struct hr_err *err)
 {
@@ -261,9 +313,10 @@ make(struct hr_docker *d, struct hr_err *err)
 	const char *image = hr_config_text(d->h->config, "sandbox.runtime_container_image");
 	struct hr_command c = hr_command_in_image(d->h, 0);
 	struct hr_dockerspec spec = {.host = d->h, .image = image};
-	HR_CLEAN(hr_strv_done) struct hr_strv command = {0};
 	HR_FREE char *owner = NULL;
-	int r = -1;
+	struct hr_err why = {0};
+	char text[120];
+	int n, taken;
 
 	if (image == NULL)
 		return hr_err_set(err, HR_E_INVAL,
@@ -276,36 +329,21 @@ make(struct hr_docker *d, struct hr_err *err)
 	if (hr_docker_owner(d->h, &owner, err) < 0 ||
 	    hr_payload_given(d->h->config, &spec.payload, err) < 0 ||
 	    /* a pool's container that could not be used had another key */
-	    hr_command_key(d->h->environ, &d->key, err) < 0 || choose_ports(d, err) < 0 ||
-	    hr_docker_prepare_rules(d, err) < 0)
+	    hr_command_key(d->h->environ, &d->key, err) < 0 || hr_docker_prepare_rules(d, err) < 0)
 		return -1;
 	spec.side = d->side.dir != NULL ? &d->side : NULL;
-	c.port = spec.port = d->port;
-	spec.vscode_port = d->vscode_port;
-	spec.app_ports[0] = d->app_ports[0];
-	spec.app_ports[1] = d->app_ports[1];
 	spec.key = d->key;
 	spec.owner = owner;
-	if (hr_command_build(&command, &c, d->h->config, d->h->environ, err) < 0)
-		return -1;
-	if (spec.side != NULL)
-		hr_strv_add_all(&command, (const char *const[]){"--listen",
-					      "unix:" HR_SIDECAR_EDGE "/" HR_SIDECAR_SOCKET, NULL});
-	if (command.failed)
-		return hr_err_nomem(err);
-	spec.command = hr_strv_list(&command);
-	if (hr_docker_set_url(d, err) < 0 || begin_somehow(d, &spec, err) < 0)
-		return -1;
-	r = hr_docker_wait_ready(d, "0", err);
-	if (r == 0)
-		r = hr_docker_open_socket(d, err);
-	if (r == 0)
-		note_open_ports(d);
-	if (r != 0) {
-		d->h->log(d->h->arg, "the container could not be started; removing it");
-		undo(d);
+	for (n = 1; start(d, &c, &spec, &why) < 0; n++) {
+		taken = taken_port(d, why.msg);
+		if (taken == 0 || n == STARTS)
+			return hr_err_pass(err, &why);
+		(void)snprintf(text, sizeof(text),
+		    "another program took port %d before the container; trying others", taken);
+		d->h->log(d->h->arg, text);
 	}
-	return r;
+	note_open_ports(d);
+	return 0;
 }
 
 int

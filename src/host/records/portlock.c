@@ -16,12 +16,15 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/random.h"
+#include "base/buf.h"
 #include "base/err.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/random.h"
 #include "host/common/exam.h"
 
 #define RANDOM_PICKS 10
+#define KERNEL_RANGE "/proc/sys/net/ipv4/ip_local_port_range"
 #define SHARED "/tmp/openhands_port_locks" /* directory shared with other programs */
 
 void
@@ -197,6 +200,35 @@ random_in(int min, int max)
 	return min + (int)(r % (uint32_t)(max - min + 1));
 }
 
+/* Reads the range of the ports that the kernel chooses for sockets. */
+static void
+read_kernel_range(int range[2])
+{
+	HR_BUF(b, 64);
+
+	if (hr_path_read(KERNEL_RANGE, &b, NULL) < 0 ||
+	    sscanf(hr_buf_str(&b), "%d %d", &range[0], &range[1]) != 2) {
+		range[0] = 32768; /* Linux's default */
+		range[1] = 60999;
+	}
+}
+
+/* Picks a port that the kernel gives to no client's connection: one below the kernel's range, or in
+ * it one at an odd distance from its first, because connect() takes those only when all others are
+ * in use. */
+static int
+pick_port(int min, int max, const int kernel[2])
+{
+	int port;
+
+	if (min < kernel[0] && max >= kernel[0])
+		max = kernel[0] - 1;
+	port = random_in(min, max);
+	if (port >= kernel[0] && port <= kernel[1] && (port - kernel[0]) % 2 == 0 && min < max)
+		port += port < max ? 1 : -1;
+	return port;
+}
+
 static int
 try_port(struct hr_portlock *l, const char *dir, int port, const char *address, int *ret_bound,
     struct hr_err *err)
@@ -223,12 +255,13 @@ hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int a
     const char *address, int *ret_bound, struct hr_err *err)
 {
 	int picks = attempts / 2 < RANDOM_PICKS ? attempts / 2 : RANDOM_PICKS;
-	int left = attempts - picks, start, port, i;
+	int left = attempts - picks, kernel[2], start, port, i;
 	struct hr_err e = {0};
 
+	read_kernel_range(kernel);
 	start = random_in(min, max - left > min ? max - left : min);
 	for (i = 0; i < attempts; i++) {
-		port = i < picks ? random_in(min, max)
+		port = i < picks ? pick_port(min, max, kernel)
 				 : min + (start - min + i - picks) % (max - min + 1);
 		if (try_port(l, dir, port, address, ret_bound, &e) == 0)
 			return 0;

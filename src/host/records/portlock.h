@@ -28,10 +28,11 @@ void hr_port_range(enum hr_port_use use, int *ret_min, int *ret_max);
 int hr_portlock_acquire(struct hr_portlock *l, const char *dir, int port, struct hr_err *err);
 void hr_portlock_release(struct hr_portlock *l); /* Releases the lock, if it is held. */
 
-/* Finds a port on which a server can listen, and locks it: tries some at random, then in sequence.
- * The lock binds only its users, while the kernel may give such a port to any outgoing connection,
- * except while the caller keeps *ret_bound open: a socket bound with SO_REUSEADDR that does not
- * listen; the server must bind with SO_REUSEADDR, too. ret_bound may be NULL. */
+/* Finds a port on which a server can listen, and locks it: tries some at random, which
+ * the kernel gives to no outgoing connection as long as it has others, then any in sequence. The
+ * lock binds only its users: another process can still take the port, except while the caller keeps
+ * *ret_bound open: a socket bound with SO_REUSEADDR that does not listen; the server must bind with
+ * SO_REUSEADDR, too. ret_bound may be NULL. */
 int hr_portlock_find(struct hr_portlock *l, const char *dir, int min, int max, int attempts,
     const char *address, int *ret_bound, struct hr_err *err);
 
