@@ -23,26 +23,35 @@ struct comsub {
 	size_t line; /* DOC_BODY: start of the line being read */
 };
 
-/* Returns true if the line from cs->line to `end` is the delimiter. Quotes are removed from the
- * line here, unlike in heredoc.c; a backslash outside quotes makes that fail, so that no line
- * matches. */
+static size_t
+skip_joins(const struct hr_shell_lex *lx, size_t i, size_t end)
+{
+	while (i + 1 < end && lx->s[i] == '\\' && lx->s[i + 1] == '\n')
+		i += 2;
+	return i;
+}
+
+/* Returns true if the line from cs->line to `end` is the delimiter. Backslash-newlines do not
+ * count. Quotes are removed from the line here, unlike in heredoc.c; any other backslash outside
+ * quotes makes that fail, so that no line matches. */
 static bool
 comsub_doc_ends(const struct hr_shell_lex *lx, const struct comsub *cs, size_t end)
 {
-	size_t l = cs->line, d;
+	size_t l = skip_joins(lx, cs->line, end), d;
 	char quote = 0;
 
 	while (cs->strip_tabs && l < end && lx->s[l] == '\t')
-		l++;
-	for (d = cs->from; d < cs->to; d++) {
+		l = skip_joins(lx, l + 1, end);
+	for (d = skip_joins(lx, cs->from, cs->to); d < cs->to; d = skip_joins(lx, d + 1, cs->to)) {
 		char c = lx->s[d];
 
 		if (quote ? c == quote : c == '\'' || c == '"') {
 			quote = quote ? 0 : c;
 			continue;
 		}
-		if ((c == '\\' && !quote) || l >= end || lx->s[l++] != c)
+		if ((c == '\\' && !quote) || l >= end || lx->s[l] != c)
 			return false;
+		l = skip_joins(lx, l + 1, end);
 	}
 	return l == end;
 }

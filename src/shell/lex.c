@@ -250,20 +250,6 @@ token_is_number(const struct hr_shell_token *t)
 	return t->vlen > 0;
 }
 
-static bool
-is_redir_op(enum hr_shell_tok type)
-{
-	return type >= HR_TOK_REDIR && type <= HR_TOK_REDIR_HEREDOC;
-}
-
-/* Matches {name}, as in exec {fd}>file. */
-static bool
-token_is_redir_word(const struct hr_shell_token *t)
-{
-	return t->vlen > 2 && t->val[0] == '{' && t->val[t->vlen - 1] == '}' &&
-	       name_length(t->val + 1, t->vlen - 2) == t->vlen - 2;
-}
-
 /* Returns the word without its backslash-newlines: the text itself if there are none. */
 static int
 lex_word_value(struct hr_shell_lex *lx, struct hr_shell_token *t)
@@ -307,15 +293,21 @@ lex_word(struct hr_shell_lex *lx, struct hr_shell_token *t)
 	t->type = HR_TOK_WORD;
 	if (token_is_number(t) && (w.next == '<' || w.next == '>' || lx->last == HR_TOK_REDIR_DUP))
 		t->type = HR_TOK_NUMBER;
-	else if (token_is_redir_word(t) && (w.next == '<' || w.next == '>') &&
-		 !is_redir_op(lx->last))
-		t->type = HR_TOK_REDIR_WORD;
 	else if (!w.quoted && !w.dollar)
 		t->type = lex_reserved_word(lx, t);
 	if (t->type == HR_TOK_WORD && (lex_command_position(lx) || lx->last == HR_TOK_ASSIGN) &&
 	    token_is_assignment(t))
 		t->type = HR_TOK_ASSIGN;
 	return 0;
+}
+
+/* Ends an operator after the backslash-newlines that follow it; `next` was read after them. */
+static void
+lex_end_operator(struct hr_shell_lex *lx, struct hr_shell_token *t, int next)
+{
+	if (next >= 0)
+		hr_shell_lex_ungetc(lx);
+	t->end = lx->pos;
 }
 
 /* Consumes c if it comes next. */
@@ -328,8 +320,7 @@ lex_accept(struct hr_shell_lex *lx, struct hr_shell_token *t, int c)
 		t->end = lx->pos;
 		return true;
 	}
-	if (next >= 0)
-		hr_shell_lex_ungetc(lx);
+	lex_end_operator(lx, t, next);
 	return false;
 }
 
@@ -384,8 +375,9 @@ lex_operator(struct hr_shell_lex *lx, int c, struct hr_shell_token *t)
 		if (lex_accept(lx, t, '|'))
 			return HR_TOK_OR_OR;
 		return lex_accept(lx, t, '&') ? HR_TOK_PIPE_AMP : HR_TOK_PIPE;
-	case '(': return HR_TOK_LPAREN;
-	default: return HR_TOK_RPAREN;
+	default:
+		lex_end_operator(lx, t, hr_shell_lex_getc(lx, true));
+		return c == '(' ? HR_TOK_LPAREN : HR_TOK_RPAREN;
 	}
 }
 

@@ -30,10 +30,9 @@ enum hr_shell_tok {
 	HR_TOK_EOF,
 	HR_TOK_NEWLINE,
 	HR_TOK_WORD,
-	HR_TOK_ASSIGN,     /* name=... at a place where an assignment may stand */
-	HR_TOK_NUMBER,     /* digits directly before < or > or after <& or >& */
-	HR_TOK_REDIR_WORD, /* {name} directly before < or > */
-	HR_TOK_DASH,       /* - after <& or >& */
+	HR_TOK_ASSIGN, /* name=... at a place where an assignment may stand */
+	HR_TOK_NUMBER, /* digits directly before < or > or after <& or >& */
+	HR_TOK_DASH,   /* - after <& or >& */
 
 	HR_TOK_IF, /* reserved words from here on */
 	HR_TOK_THEN,

@@ -128,8 +128,7 @@ parse_heredoc(struct hr_shell_parser *p)
 static bool
 is_redirection(int type)
 {
-	return type == HR_TOK_NUMBER || type == HR_TOK_REDIR_WORD ||
-	       (type >= HR_TOK_REDIR && type <= HR_TOK_REDIR_HEREDOC);
+	return type == HR_TOK_NUMBER || (type >= HR_TOK_REDIR && type <= HR_TOK_REDIR_HEREDOC);
 }
 
 static int
@@ -137,7 +136,7 @@ parse_redirection(struct hr_shell_parser *p)
 {
 	int type = peek(p);
 
-	if (type == HR_TOK_NUMBER || type == HR_TOK_REDIR_WORD) {
+	if (type == HR_TOK_NUMBER) {
 		take(p);
 		type = peek(p);
 		if (type == HR_TOK_REDIR_BOTH)
