@@ -112,6 +112,10 @@ read_tag(struct page *page, struct hr_buf *tmp, const char *p, const char *end, 
 		close = memmem(p + 4, (size_t)(end - p - 4), "-->", 3);
 		return close != NULL ? close + 3 : end;
 	}
+	if (name < end && tag.opens && (*name == '?' || *name == '!')) {
+		close = memchr(name, '>', (size_t)(end - name));
+		return close != NULL ? close + 1 : end;
+	}
 	if (name >= end || !is_letter(*name)) {
 		close = tag.opens ? p + 1 : tag_end(p, end);
 		if (tag.opens)

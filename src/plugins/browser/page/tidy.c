@@ -269,17 +269,52 @@ on_text(void *ctx, const xmlChar *p, int len)
 	hr_buf_add(&t->text, p, (size_t)len);
 }
 
-/* Handles text that looks like a comment: a snapshot has no comments. */
+/* Starts a comment or declaration: a snapshot has none, but its text may look like one. */
 static void
-on_comment(void *ctx, const xmlChar *p)
+begin_special(struct tidy *t)
 {
-	struct tidy *t = ctx;
-
 	flush_open(t);
 	flush_text(t);
 	if (t->literal == 0)
 		indent(t, t->depth);
-	hr_buf_addf(t->out, "<!--%s-->%s", (const char *)p, t->literal == 0 ? "\n" : "");
+}
+
+static void
+on_comment(void *ctx, const xmlChar *content)
+{
+	const char *p = (const char *)content;
+	struct tidy *t = ctx;
+
+	begin_special(t);
+	if (t->literal == 0 && p[strspn(p, " \t\n\f\r")] == '\0')
+		p = strchr(p, '\n') != NULL ? "\n" : " ";
+	hr_buf_addf(t->out, "<!--%s-->%s", p, t->literal == 0 ? "\n" : "");
+}
+
+static void
+on_instruction(void *ctx, const xmlChar *target, const xmlChar *data)
+{
+	struct tidy *t = ctx;
+
+	begin_special(t);
+	hr_buf_addf(t->out, "<?%s %s>%s", (const char *)target,
+	    data != NULL ? (const char *)data : "", t->literal == 0 ? "\n" : "");
+}
+
+static void
+on_doctype(void *ctx, const xmlChar *name, const xmlChar *public, const xmlChar *system)
+{
+	struct tidy *t = ctx;
+
+	begin_special(t);
+	hr_buf_addf(t->out, "<!DOCTYPE %s", name != NULL ? (const char *)name : " ");
+	if (public != NULL)
+		hr_buf_addf(t->out, " PUBLIC \"%s\"", (const char *)public);
+	else if (system != NULL)
+		hr_buf_adds(t->out, " SYSTEM");
+	if (system != NULL)
+		hr_buf_addf(t->out, " \"%s\"", (const char *)system);
+	hr_buf_adds(t->out, ">\n");
 }
 
 static void __attribute__((format(printf, 2, 3))) on_fault(void *ctx, const char *fmt, ...)
@@ -297,6 +332,8 @@ feed(struct tidy *t, const char *p, size_t len)
 	    .ignorableWhitespace = on_text,
 	    .cdataBlock = on_text,
 	    .comment = on_comment,
+	    .processingInstruction = on_instruction,
+	    .internalSubset = on_doctype,
 	    .warning = on_fault,
 	    .error = on_fault,
 	    .fatalError = on_fault};
@@ -340,15 +377,94 @@ clean(struct hr_buf *b, const char *p, size_t len)
 	hr_buf_add(b, from, (size_t)(end - from));
 }
 
+/* Returns the end of what begins at p and includes `last`. */
+static const char *
+past(const char *p, const char *last)
+{
+	const char *found = strstr(p, last);
+
+	return found != NULL ? found + strlen(last) : p + strlen(p);
+}
+
+/* Returns the end of a tag: a > in a quoted value does not end it. NULL: it has no end. */
+static const char *
+past_tag(const char *p)
+{
+	bool value = false;
+
+	for (; *p != '\0' && *p != '>'; p++) {
+		if (value && (*p == '"' || *p == '\'')) {
+			p = strchr(p + 1, *p);
+			if (p == NULL)
+				return NULL;
+		}
+		value = *p == '=' || (value && strchr(" \t\n\r\f", *p) != NULL);
+	}
+	return *p == '>' ? p + 1 : p;
+}
+
+static bool
+is_tag(const char *p, const char *name)
+{
+	size_t n = strlen(name);
+
+	return strncasecmp(p + 1, name, n) == 0 && strchr(" \t\n\r\f>", p[n + 1]) != NULL;
+}
+
+/* Returns the end of a start tag, with its content if that is a script or style. NULL: none. */
+static const char *
+past_start(const char *p)
+{
+	const char *end = past_tag(p);
+
+	if (end != NULL && is_tag(p, "script"))
+		return strcasestr(end, "</script");
+	if (end != NULL && is_tag(p, "style"))
+		return strcasestr(end, "</style");
+	return end;
+}
+
+/* Copies markup without its declarations: libxml2 before 2.13 makes text of <!x> and <![CDATA[x]]>,
+ * and <!--> begins a comment there instead of being one. */
+static void
+drop_declarations(struct hr_buf *b, const char *p)
+{
+	const char *from = p, *next;
+
+	while ((p = strchr(p, '<')) != NULL) {
+		if ((p[1] | 0x20) >= 'a' && (p[1] | 0x20) <= 'z')
+			next = past_start(p);
+		else if (p[1] == '/' || p[1] == '?' || strncasecmp(p, "<!doctype", 9) == 0)
+			next = past(p, ">");
+		else if (strncmp(p, "<!--", 4) == 0 && p[4] != '>' && strncmp(p + 4, "->", 2) != 0)
+			next = past(p + 4, "-->");
+		else if (p[1] != '!')
+			next = p + 1;
+		else {
+			hr_buf_add(b, from, (size_t)(p - from));
+			hr_buf_adds(b, strncmp(p, "<!--", 4) == 0 ? "<!---->" : "");
+			from = next = past(p, ">");
+		}
+		if (next == NULL)
+			break;
+		p = next;
+	}
+	hr_buf_adds(b, from);
+}
+
 int
 br_html_tidy(const char *markup, size_t len, struct hr_buf *b, struct hr_err *err)
 {
 	struct tidy t = {.out = b};
 	HR_BUF(cleaned, b->cap);
+	HR_BUF(plain, b->cap);
 
 	hr_buf_init(&t.text, b->cap);
 	hr_buf_init(&t.open, b->cap);
-	clean(&cleaned, markup, len);
+	clean(&plain, markup, len);
+	drop_declarations(&cleaned, hr_buf_str(&plain));
+	if (plain.fail != HR_OK)
+		cleaned.fail = plain.fail;
 	if (cleaned.fail == HR_OK && feed(&t, hr_buf_str(&cleaned), cleaned.len) < 0)
 		t.failed = true;
 	flush_open(&t);
