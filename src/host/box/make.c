@@ -308,8 +308,9 @@ report_lacks(const struct hr_box *b, const char *line)
 			b->h->log(b->h->arg, one);
 }
 
-/* Makes the file that is the box's output, beside that of an earlier box, which keep_log()
- * replaces. It is a new one for each box, whose root can change the mode and the owner of its own.
+/* Makes the file that is the box's output, beside that of an earlier box, which
+ * hr_logfile_keep() replaces. It is a new one for each box, whose root can change the mode and the
+ * owner of its own.
  */
 static int
 open_log(const char *path, struct hr_err *err)
@@ -342,20 +343,6 @@ launch_done(struct launch *l)
 }
 
 static int
-keep_log(struct launch *l, const struct hr_box *b, struct hr_err *err)
-{
-	HR_FREE char *path = hr_sidecar_path(&b->side, "log");
-
-	if (path == NULL)
-		return hr_err_nomem(err);
-	if (rename(l->log, path) != 0)
-		return hr_err_sys(err, errno, "rename %s", l->log);
-	free(l->log);
-	l->log = NULL;
-	return 0;
-}
-
-static int
 launch_start(struct launch *l, const struct hr_box *b, struct hr_err *err)
 {
 	static const char *const argv[] = {LAUNCHER, "--detach", "3", NULL};
@@ -370,7 +357,7 @@ launch_start(struct launch *l, const struct hr_box *b, struct hr_err *err)
 
 	if (path == NULL || nofile < 0)
 		return -1;
-	l->log = hr_sidecar_path(&b->side, "log.new");
+	l->log = hr_sidecar_path(&b->side, "log" HR_LOGFILE_NEW);
 	if (l->log == NULL)
 		return hr_err_nomem(err);
 	log = open_log(l->log, err);
@@ -473,8 +460,10 @@ hr_box_make(struct hr_box *b, struct hr_err *err)
 	notify = hr_ready_open(edge, HR_BOX_NOTIFY, NULL, err);
 	if (notify < 0 || launch_box(&launch, b, &document, err) < 0 ||
 	    hr_ready_wait(notify, b->pid, b->side.watch, launch.log, err) < 0 ||
-	    keep_log(&launch, b, err) < 0)
+	    hr_logfile_keep(launch.log, err) < 0)
 		return -1;
+	free(launch.log);
+	launch.log = NULL;
 	(void)unlinkat(edge, HR_BOX_NOTIFY, 0);
 	return hr_box_open_socket(b, err);
 }

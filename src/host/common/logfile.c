@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
@@ -17,6 +19,19 @@
 
 #define LINE_MAX_BYTES (1u << 20)
 #define PIECE 65536
+
+int
+hr_logfile_keep(char *path, struct hr_err *err)
+{
+	HR_FREE char *kept = strndup(path, strlen(path) - strlen(HR_LOGFILE_NEW));
+
+	if (kept == NULL)
+		return hr_err_nomem(err);
+	if (rename(path, kept) != 0)
+		return hr_err_sys(err, errno, "rename %s", path);
+	path[strlen(kept)] = '\0';
+	return 0;
+}
 
 void
 hr_logfile_tail(const char *path, char *ret, size_t cap)

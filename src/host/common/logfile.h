@@ -4,6 +4,12 @@
 
 #include "host/handrail.h"
 
+#define HR_LOGFILE_NEW ".new" /* ends the path of the log of a process that starts */
+
+/* Renames the log at `path` to its name without HR_LOGFILE_NEW, which it then replaces, and cuts
+ * `path` to this name. After an error both are as before. */
+int hr_logfile_keep(char *path, struct hr_err *err);
+
 /* Copies the last whole lines of the file, NUL-terminated; "" if there are none. */
 void hr_logfile_tail(const char *path, char *ret, size_t cap);
 

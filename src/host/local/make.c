@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "host/common/envquote.h"
+#include "host/common/logfile.h"
 #include "host/common/statedir.h"
 #include "host/local/local_int.h"
 
@@ -252,7 +253,7 @@ server_program(const struct hr_local *l)
 	return given != NULL ? given : HR_SBINDIR "/handraild";
 }
 
-/* Makes a log beside that of an earlier server, which keep_log() replaces. */
+/* Makes a log beside that of an earlier server, which hr_logfile_keep() replaces. */
 static int
 open_log(struct hr_local *l, struct hr_err *err)
 {
@@ -272,26 +273,6 @@ open_log(struct hr_local *l, struct hr_err *err)
 	if (fd < 0)
 		return hr_err_sys(err, errno, "create a log");
 	return fd;
-}
-
-static int
-keep_log(struct hr_local *l, struct hr_err *err)
-{
-	char *kept;
-
-	if (l->h->state_dir == NULL)
-		return 0;
-	kept = hr_record_path(l->h->state_dir, l->h->sid, ".log");
-	if (kept == NULL)
-		return hr_err_nomem(err);
-	if (rename(l->log, kept) != 0) {
-		(void)hr_err_sys(err, errno, "rename %s", l->log);
-		free(kept);
-		return -1;
-	}
-	free(l->log);
-	l->log = kept;
-	return 0;
 }
 
 /* Records the server before the child becomes it: if this process is killed now, a record leads to
@@ -393,8 +374,8 @@ hr_local_make(struct hr_local *l, struct hr_err *err)
 		r = spawn_server(l, name, err);
 	if (r == 0)
 		r = hr_ready_wait(notify, l->pid, l->watch, l->log, err);
-	if (r == 0)
-		r = keep_log(l, err);
+	if (r == 0 && l->h->state_dir != NULL)
+		r = hr_logfile_keep(l->log, err);
 	hr_fd_close(&l->reserved);
 	return r;
 }

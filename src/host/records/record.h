@@ -2,13 +2,14 @@
 #ifndef HR_HOST_RECORDS_RECORD_H
 #define HR_HOST_RECORDS_RECORD_H
 
+#include "host/common/logfile.h"
 #include "host/handle.h"
 
 /* Returns "STATE_DIR/SID.json" or similar, which the caller frees; NULL without memory. */
 char *hr_record_path(const char *state_dir, const char *sid, const char *suffix);
-#define HR_RECORD_HOME ".own"        /* suffix of a home directory beside the record */
-#define HR_RECORD_NEW_LOG ".log.new" /* ... of the log of a server that starts */
-#define HR_POOL_BELOW "/warm"        /* suffix of the state directory's name for the pool */
+#define HR_RECORD_HOME ".own"                   /* suffix of a home directory beside the record */
+#define HR_RECORD_NEW_LOG ".log" HR_LOGFILE_NEW /* ... of the log of a server that starts */
+#define HR_POOL_BELOW "/warm" /* suffix of the state directory's name for the pool */
 int hr_record_save(struct hr_sandbox *s, struct hr_err *err);
 /* Records a sandbox that is not ready. */
 int hr_record_save_begun(struct hr_sandbox *s, struct hr_err *err);
