@@ -258,8 +258,7 @@ box_spec_read(struct box_spec *s, const char *text, size_t len, struct hr_err *e
 
 	*s = (struct box_spec){.directory = "/"};
 	if (hr_json_decode(text, len, &s->tree, &why) < 0)
-		return hr_err_set(err, HR_E_INVAL, "the document is not JSON, at character %zu%s%s",
-		    why.pos + 1, why.text != NULL ? ": " : "", why.text != NULL ? why.text : "");
+		return hr_json_err(err, HR_E_INVAL, &why, "the document is not JSON");
 	if (only(s->tree, "the document", members, err) < 0 || name_of(s, err) < 0 ||
 	    path_of(s->tree, "storage", &s->storage, err) < 0 ||
 	    path_of(s->tree, "root", &s->root, err) < 0 ||

@@ -46,14 +46,16 @@ ask(struct cli_watched *k, bool once, const char *method, const char *path, cons
 	    .timeout_s = k->timeout_s,
 	    .watch_fd = k->given_up_fd};
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
+	struct hr_json_error why = {0};
 
 	(void)snprintf(
 	    whole, sizeof(whole), "%s%s%s", path, k->session[0] != '\0' ? "?" : "", k->session);
 	if ((once ? hr_client_send_once : hr_client_send)(&k->client, &q, &a, err) != 0)
 		return -1;
-	return hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, ret, NULL) == 0
+	return hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, ret, &why) == 0
 		   ? 0
-		   : hr_err_set(err, HR_E_PROTO, "the server's answer to %s is not JSON", path);
+		   : hr_json_err(
+			 err, HR_E_PROTO, &why, "the server's answer to %s is not JSON", path);
 }
 
 int

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -300,6 +301,26 @@ hr_json_decode_foreign(
 	if (ret_error != NULL)
 		*ret_error = (struct hr_json_error){.verdict = HR_JSON_NOMEM};
 	return -1;
+}
+
+int
+hr_json_err(
+    struct hr_err *err, enum hr_errc code, const struct hr_json_error *why, const char *fmt, ...)
+{
+	static const char *const reasons[] = {
+	    [HR_JSON_NOTTEXT] = "its bytes are not text", [HR_JSON_NOMEM] = "no memory"};
+	const char *reason = why->text != NULL ? why->text : reasons[why->verdict];
+	char what[sizeof(err->msg)];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	if (why->verdict == HR_JSON_SYNTAX)
+		return hr_err_set(
+		    err, code, "%s, at character %zu: %s", what, why->pos + 1, reason);
+	return hr_err_set(
+	    err, code, "%s%s%s", what, reason != NULL ? ": " : "", reason != NULL ? reason : "");
 }
 
 const char *

@@ -31,6 +31,12 @@ int hr_json_decode(
 int hr_json_decode_foreign(
     const void *p, size_t len, struct json_object **ret, struct hr_json_error *ret_error);
 
+/* Sets *err to a message that the caller ends as "... is not JSON", followed by the reason and its
+ * place; nothing follows if `why` is empty, since the text is JSON, but not the expected one.
+ * Returns -1. */
+int hr_json_err(struct hr_err *err, enum hr_errc code, const struct hr_json_error *why,
+    const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
 /* Declares a value local to a block, put when the block is left; NULL at first. */
 #define HR_PUT HR_CLEAN(hr_json_clean)
 static inline void

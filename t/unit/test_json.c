@@ -345,6 +345,36 @@ START_TEST(a_text_with_a_null_character_is_none)
 }
 END_TEST
 
+START_TEST(reasons)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+		const char *msg;
+	} rows[] = {
+	    {"{}", 2, "the list x is not JSON"},
+	    {"{\"a\":1,}", 8,
+		"the list x is not JSON, at character 8: "
+		"Expecting property name enclosed in double quotes"},
+	    {"\xFE\xFF\x00", 3, "the list x is not JSON: its bytes are not text"},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct json_object *o = NULL;
+		struct hr_json_error why = {0};
+		struct hr_err err = {0};
+
+		(void)hr_json_decode(rows[i].text, rows[i].len, &o, &why);
+		ck_assert_int_eq(
+		    hr_json_err(&err, HR_E_PROTO, &why, "the list %s is not JSON", "x"), -1);
+		ck_assert_str_eq(err.msg, rows[i].msg);
+		ck_assert_int_eq(err.code, HR_E_PROTO);
+		json_object_put(o);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -367,6 +397,7 @@ main(void)
 	tcase_add_test(c, buffer_cap_is_kept);
 	tcase_add_test(c, strips_unicode_space);
 	tcase_add_test(c, a_text_with_a_null_character_is_none);
+	tcase_add_test(c, reasons);
 	suite_add_tcase(s, c);
 	return lines_run(s);
 }

@@ -20,8 +20,8 @@
 static const struct {
 	const char *line, *why;
 } bad[] = {
-    {"", "not JSON"},
-    {"garbage", "not JSON"},
+    {"", "not JSON, at character 1: Expecting value"},
+    {"{\"id\":garbage}", "not JSON, at character 7: Expecting value"},
     {"5", "not a JSON object"},
     {"[]", "not a JSON object"},
     {"{}", "its answer has no \"id\""},

@@ -122,6 +122,7 @@ ask(struct hr_sandbox *s, const char *path, struct json_object *take, int64_t un
 	    .headers = body != NULL ? headers : NULL,
 	    .timeout_s = (unsigned)left_s(until) + 5,
 	    .watch_fd = -1};
+	struct hr_json_error why = {0};
 
 	if (body != NULL && (hr_json_put(&text, body) < 0 || hr_buf_check(&text, NULL) < 0))
 		return hr_err_nomem(err);
@@ -129,8 +130,9 @@ ask(struct hr_sandbox *s, const char *path, struct json_object *take, int64_t un
 	r.body_len = text.len;
 	if (hr_client_send(&s->client, &r, &a, err) < 0)
 		return -1;
-	if (hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, ret, NULL) < 0)
-		return hr_err_set(err, HR_E_INVAL, "the server's answer to %s is not JSON", path);
+	if (hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, ret, &why) < 0)
+		return hr_json_err(
+		    err, HR_E_INVAL, &why, "the server's answer to %s is not JSON", path);
 	return 0;
 }
 

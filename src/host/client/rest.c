@@ -368,13 +368,17 @@ take_answer(const struct hr_rest *rest, const struct hr_rest_call *c, struct hr_
 {
 	bool good = a->status >= 200 && a->status <= 299;
 	HR_BUF(text, TEXT_MAX);
+	struct hr_json_error why = {0};
+	struct hr_err e = {0};
 	const char *detail;
 	int r = 0;
 
 	ret->status = a->status;
 	if (a->body.len > 0 && (!good || !c->raw) &&
-	    hr_json_decode_foreign(a->body.p, a->body.len, &ret->json, NULL) != 0 && good)
-		r = say(rest, c, err, HR_E_RUNTIME, "the answer is not JSON");
+	    hr_json_decode_foreign(a->body.p, a->body.len, &ret->json, &why) != 0 && good) {
+		(void)hr_json_err(&e, HR_E_RUNTIME, &why, "the answer is not JSON");
+		r = say(rest, c, err, e.code, e.msg);
+	}
 	if (!good) {
 		detail = told(ret->json);
 		hr_buf_addf(&text, "status %ld %s%s%.2000s", a->status, a->reason,

@@ -24,8 +24,7 @@ hr_rules_decode(const char *text, size_t len, struct hr_err *err)
 	struct hr_json_error why = {0};
 
 	if (hr_json_decode(text, len, &o, &why) < 0)
-		(void)hr_err_set(err, HR_E_INVAL, "the rules are not JSON, at character %zu: %s",
-		    why.pos + 1, why.text != NULL ? why.text : "no memory");
+		(void)hr_json_err(err, HR_E_INVAL, &why, "the rules are not JSON");
 	else if (!json_object_is_type(o, json_type_object))
 		(void)hr_err_set(err, HR_E_INVAL, "the rules must be an object");
 	else

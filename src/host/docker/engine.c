@@ -131,6 +131,7 @@ hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct
 	static const char *const json[] = {"Content-Type: application/json", NULL};
 	struct hr_http_request req = {.method = method, .timeout_s = e->timeout_s};
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
+	struct hr_json_error why = {0};
 	HR_BUF(b, 64u << 20);
 
 	if (body != NULL) {
@@ -145,8 +146,8 @@ hr_engine_call(struct hr_engine *e, const char *method, const char *path, struct
 	if (send_it(e, &req, path, &a, err) != 0)
 		return -1;
 	if (ret != NULL && a.body.len > 0 &&
-	    hr_json_decode_foreign(a.body.p, a.body.len, ret, NULL) < 0)
-		return hr_err_set(err, HR_E_RUNTIME, "the Engine's answer is not JSON");
+	    hr_json_decode_foreign(a.body.p, a.body.len, ret, &why) < 0)
+		return hr_json_err(err, HR_E_RUNTIME, &why, "the Engine's answer is not JSON");
 	return 0;
 }
 

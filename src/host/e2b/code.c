@@ -89,9 +89,11 @@ read_lines(const char *p, size_t len, struct hr_buf *out, struct hr_err *err)
 		const char *end = memchr(p, '\n', len);
 		size_t n = end != NULL ? (size_t)(end - p) : len;
 		HR_PUT struct json_object *o = NULL;
+		struct hr_json_error why = {0};
 
-		if (n > 0 && hr_json_decode_foreign(p, n, &o, NULL) != 0)
-			r = hr_err_set(err, HR_E_PROTO, WHO ": a line of the answer is not JSON");
+		if (n > 0 && hr_json_decode_foreign(p, n, &o, &why) != 0)
+			r = hr_json_err(
+			    err, HR_E_PROTO, &why, WHO ": a line of the answer is not JSON");
 		else if (n > 0)
 			r = on_line(o, out, err);
 		raised |= r > 0;

@@ -347,11 +347,12 @@ on_frame(void *arg, unsigned flags, const char *p, size_t len)
 {
 	HR_PUT struct json_object *o = NULL;
 	struct stream *s = arg;
+	struct hr_json_error why = {0};
 	int r;
 
-	if (hr_json_decode_foreign(p, len, &o, NULL) != 0 ||
+	if (hr_json_decode_foreign(p, len, &o, &why) != 0 ||
 	    !json_object_is_type(o, json_type_object))
-		r = wrong(s, hr_err_set(&s->err, HR_E_PROTO,
+		r = wrong(s, hr_json_err(&s->err, HR_E_PROTO, &why,
 				 WHO ": a frame of the stream is not a JSON object"));
 	else
 		r = (flags & HR_CONNECT_END) != 0 ? on_last(s, o) : on_event(s, o);

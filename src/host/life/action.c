@@ -118,6 +118,7 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 	};
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	const int64_t end_ms = hr_now_ms() + (int64_t)req.timeout_s * 1000;
+	struct hr_json_error why = {0};
 	struct hr_err mine = {0};
 	int r, tries = BUSY_TRIES;
 
@@ -134,11 +135,12 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 		hr_http_answer_done(&a);
 		mine = (struct hr_err){0};
 	}
-	if (r == 0 && (hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, ret, NULL) < 0 ||
+	if (r == 0 && (hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, ret, &why) < 0 ||
 			  hr_json_text_at(*ret, "observation") == NULL)) {
 		json_object_put(*ret);
 		*ret = NULL;
-		r = hr_err_set(&mine, HR_E_INVAL, "the server's answer is not an observation");
+		r = hr_json_err(
+		    &mine, HR_E_INVAL, &why, "the server's answer is not an observation");
 	}
 	if (r != 0 && mine.code == HR_E_HTTP_TIMEOUT)
 		(void)hr_err_set(&mine, HR_E_RUNTIME_TIMEOUT,

@@ -44,13 +44,14 @@ connection_token(struct hr_sandbox *s, char **ret, struct hr_err *err)
 	    .watch_fd = -1};
 	HR_PUT struct json_object *o = NULL;
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
+	struct hr_json_error why = {0};
 	const char *token;
 	int r = hr_client_send(&s->client, &req, &a, err);
 
-	if (r == 0 && (hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, &o, NULL) < 0 ||
+	if (r == 0 && (hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, &o, &why) < 0 ||
 			  !json_object_is_type(o, json_type_object) ||
 			  !json_object_object_get_ex(o, "token", NULL)))
-		r = hr_err_set(err, HR_E_INVAL, "the server's answer is not a token");
+		r = hr_json_err(err, HR_E_INVAL, &why, "the server's answer is not a token");
 	token = hr_json_text_or(o, "token", "");
 	if (r == 0 && *token != '\0' && (*ret = strdup(token)) == NULL)
 		r = hr_err_nomem(err);

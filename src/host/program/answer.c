@@ -144,6 +144,7 @@ hr_program_read(const char *line, size_t len, const char *const *secrets,
     struct hr_program_answer *ret, struct hr_err *err)
 {
 	HR_PUT struct json_object *o = NULL;
+	struct hr_json_error why = {0};
 	int r;
 
 	*ret = (struct hr_program_answer){0};
@@ -151,8 +152,8 @@ hr_program_read(const char *line, size_t len, const char *const *secrets,
 	if (len > HR_PROGRAM_LINE_MAX)
 		return hr_err_set(err, HR_E_TOOLARGE,
 		    WHO ": a line of its output has more than %u bytes", HR_PROGRAM_LINE_MAX);
-	if (hr_json_decode_foreign(line, len, &o, NULL) < 0)
-		return hr_err_set(err, HR_E_PROTO, WHO ": its answer is not JSON");
+	if (hr_json_decode_foreign(line, len, &o, &why) < 0)
+		return hr_json_err(err, HR_E_PROTO, &why, WHO ": its answer is not JSON");
 	if (json_object_is_type(o, json_type_object))
 		r = read_members(ret, o, secrets, err);
 	else

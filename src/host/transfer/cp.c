@@ -109,14 +109,15 @@ is_there(struct hr_sandbox *s, const char *path, struct json_object **ret, struc
 {
 	HR_FREE char *text = NULL;
 	HR_FREE char *zip = NULL;
+	struct hr_json_error why = {0};
 	struct hr_err e = {0};
 	int r = hr_sandbox_list_files(s, path, &text, err);
 
-	if (r == 0 && hr_json_decode_foreign(text, strlen(text), ret, NULL) == 0 &&
+	if (r == 0 && hr_json_decode_foreign(text, strlen(text), ret, &why) == 0 &&
 	    json_object_is_type(*ret, json_type_array))
 		r = hr_json_count(*ret) > 0;
 	else if (r == 0)
-		r = hr_err_set(err, HR_E_PROTO, "the list of %s is not a JSON list", path);
+		r = hr_json_err(err, HR_E_PROTO, &why, "the list of %s is not a JSON list", path);
 	if (r == 0 && hr_sandbox_copy_from(s, path, &zip, &e) == 0)
 		r = 1;
 	else if (r == 0 && e.code != HR_E_NOTFOUND)

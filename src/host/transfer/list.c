@@ -91,6 +91,7 @@ read_page(struct list *l, struct hr_err *err)
 	struct hr_http_request req = {.method = "GET", .timeout_s = PAGE_TIMEOUT_S, .watch_fd = -1};
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	HR_PUT struct json_object *page = NULL;
+	struct hr_json_error why = {0};
 	struct hr_err e = {0};
 	HR_BUF(url, URL_PART_MAX);
 
@@ -110,8 +111,9 @@ read_page(struct list *l, struct hr_err *err)
 			    &e, HR_E_RUNTIME_TIMEOUT, "List files operation timed out");
 		return hr_err_pass(err, &e);
 	}
-	if (hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, &page, NULL) != 0)
-		return hr_err_set(err, HR_E_RUNTIME, "the server's list of files is not JSON");
+	if (hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, &page, &why) != 0)
+		return hr_json_err(
+		    err, HR_E_RUNTIME, &why, "the server's list of files is not JSON");
 	return take_page(l, page, err) == 0 ? 1 : -1;
 }
 
@@ -137,14 +139,16 @@ take_old(struct list *l, struct hr_err *err)
 {
 	HR_PUT struct json_object *list = NULL;
 	HR_FREE char *text = NULL;
+	struct hr_json_error why = {0};
 	const char *name;
 	size_t i;
 
 	if (hr_sandbox_list_files(l->s, l->path, &text, err) != 0)
 		return -1;
-	if (hr_json_decode_foreign(text, strlen(text), &list, NULL) != 0 ||
+	if (hr_json_decode_foreign(text, strlen(text), &list, &why) != 0 ||
 	    hr_json_type(list) != HR_PY_LIST)
-		return hr_err_set(err, HR_E_RUNTIME, "the server's list of files is not JSON");
+		return hr_json_err(
+		    err, HR_E_RUNTIME, &why, "the server's list of files is not JSON");
 	for (i = 0; i < hr_json_count(list); i++)
 		if ((name = hr_json_text(hr_json_entry(list, i))) != NULL)
 			hr_strv_add(l->names, name);

@@ -166,6 +166,7 @@ post(struct hr_sandbox *s, int fd, const char *to, struct hr_err *err)
 	    .progress_arg = s,
 	    .watch_fd = -1};
 	HR_PUT struct json_object *answer = NULL;
+	struct hr_json_error why = {0};
 	struct stat st;
 	void *p;
 	int r;
@@ -183,8 +184,9 @@ post(struct hr_sandbox *s, int fd, const char *to, struct hr_err *err)
 	(void)munmap(p, (size_t)st.st_size);
 	if (r != 0)
 		return -1;
-	if (hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, &answer, NULL) != 0)
-		return hr_err_set(err, HR_E_PROTO, "the server's answer to a copy is not JSON");
+	if (hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, &answer, &why) != 0)
+		return hr_json_err(
+		    err, HR_E_PROTO, &why, "the server's answer to a copy is not JSON");
 	return tell(s, to, hr_json_at(answer, "failed"), err);
 }
 
