@@ -103,7 +103,8 @@ compose_wildcard(struct hr_buf *out, const struct hr_fleet_edge *e, struct hr_er
 			return hr_err_set(err, HR_E_INVAL,
 			    "\"%.100s\" is not a domain: use small letters, digits, '.' and '-'",
 			    e->domain);
-	hr_buf_addf(out, "server {\nlisten %s;\nserver_name *.%s;\n", e->listen, e->domain);
+	hr_buf_addf(out, "server {\nlisten %s;\nserver_name *.%s;\nserver_tokens off;\n", e->listen,
+	    e->domain);
 	if (compose_routes(out, e, err) != 0)
 		return -1;
 	hr_buf_adds(out, "}\n");

@@ -498,7 +498,7 @@ def another_nginx():
             f.write("daemon off; pid %(t)s/pid; error_log stderr; %(u)s events { } http { access_log off;\n"
                     "client_body_temp_path %(t)s/b; fastcgi_temp_path %(t)s/f; proxy_temp_path %(t)s/p;\n"
                     "scgi_temp_path %(t)s/s; uwsgi_temp_path %(t)s/w; include %(h)s;\n"
-                    "server { listen 127.0.0.1:%(p)d; include %(s)s; } }\n" % {
+                    "server { listen 127.0.0.1:%(p)d; server_tokens off; include %(s)s; } }\n" % {
                         "t": s.top, "u": "user www-data www-data;" if ROOT else "", "h": parts["http"],
                         "s": parts["server"], "p": s.port})
         r, w = os.pipe()
