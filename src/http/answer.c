@@ -276,7 +276,7 @@ hr_http_drain(const struct hr_http_request *r, const char *p, size_t len, int64_
 
 int64_t
 hr_http_late_at(struct hr_http_pace *p, const struct hr_http_request *r,
-    const struct hr_http_answer *a, uint64_t sent, uint64_t got, int64_t now)
+    const struct hr_http_answer *a, uint64_t sent, bool whole, uint64_t got, int64_t now)
 {
 	const bool drains = r->sink != NULL && a->status >= 200 && a->status <= 299;
 	const int64_t limit = (int64_t)r->timeout_s * 1000;
@@ -288,7 +288,8 @@ hr_http_late_at(struct hr_http_pace *p, const struct hr_http_request *r,
 	now -= p->away;
 	if (first)
 		p->answered = now;
-	if (p->moved == 0 || first || sent != p->sent ||
+	if (p->moved == 0 || first ||
+	    (sent != p->sent && (whole || sent - p->sent >= (uint64_t)r->timeout_s << 10)) ||
 	    (got != p->got && !(drains && got - p->got < r->sink_least))) {
 		p->moved = now;
 		p->sent = sent;

@@ -56,12 +56,13 @@ struct hr_http_pace {
 int hr_http_drain(const struct hr_http_request *r, const char *p, size_t len, int64_t *away);
 
 /* Returns the time at which the request is late, or 0 if it has no limit. `sent` and `got` are the
- * bytes so far: of the request, and of the answer's body. Bytes of the
- * answer's head are no progress, nor are fewer than r->sink_least bytes for a sink, and a body that
- * goes into the answer must have 16 bytes per millisecond after the limit, so that a hostile server
- * cannot hold a request by single bytes. */
+ * bytes so far: of the request, which is `whole` once all of it is sent, and of the answer's body.
+ * Bytes of the answer's head are no progress, nor are fewer than r->sink_least bytes for a sink or
+ * fewer than r->timeout_s KiB of a request, except its last ones, and a body that goes into the
+ * answer must have 16 bytes per millisecond after the limit, so that a hostile server cannot hold a
+ * request by single bytes. */
 int64_t hr_http_late_at(struct hr_http_pace *p, const struct hr_http_request *r,
-    const struct hr_http_answer *a, uint64_t sent, uint64_t got, int64_t now);
+    const struct hr_http_answer *a, uint64_t sent, bool whole, uint64_t got, int64_t now);
 
 /* Copies at most cap bytes of a header's value, without blanks around it. */
 void hr_http_keep(char *to, size_t cap, const char *p, size_t len);

@@ -287,13 +287,15 @@ static int
 left_ms(struct turn *t)
 {
 	const int64_t now = hr_now_ms();
-	curl_off_t sent = 0;
+	curl_off_t sent = 0, all = -1; /* -1: unknown */
 	long head = 0;
 	int64_t end;
 
 	(void)hr_curl.easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+	(void)hr_curl.easy_getinfo(t->easy, CURLINFO_CONTENT_LENGTH_UPLOAD_T, &all);
 	(void)hr_curl.easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &head);
-	end = hr_http_late_at(&t->pace, t->req, t->a, (uint64_t)(sent + head), t->got, now);
+	end = hr_http_late_at(
+	    &t->pace, t->req, t->a, (uint64_t)(sent + head), sent >= all, t->got, now);
 	end += LATER_MS;
 	return end == LATER_MS || end - now > FOREVER_MS ? FOREVER_MS
 	       : end > now                               ? (int)(end - now)

@@ -171,7 +171,8 @@ struct talk {
 	int fd;
 	bool connected;
 	struct hr_buf head;
-	size_t sent;    /* bytes sent of the head and the body */
+	size_t all;     /* bytes of the head and the body */
+	size_t sent;    /* bytes that were sent of them */
 	int unsent;     /* errno that stopped the sending */
 	int64_t silent; /* deadline of a request that does not proceed; 0: none */
 	int64_t latest; /* deadline of the whole request; 0: none */
@@ -191,7 +192,8 @@ static void
 progressed(struct talk *t)
 {
 	t->pace.away = t->reader.away;
-	t->silent = hr_http_late_at(&t->pace, t->req, t->a, t->sent, t->reader.got, hr_now_ms());
+	t->silent = hr_http_late_at(
+	    &t->pace, t->req, t->a, t->sent, t->sent == t->all, t->reader.got, hr_now_ms());
 }
 
 static int
@@ -313,16 +315,16 @@ read_some(struct talk *t, char *room, struct hr_err *err)
 static int
 converse(struct talk *t, struct hr_err *err)
 {
-	size_t all = t->head.len + (t->req->body != NULL ? t->req->body_len : 0);
 	HR_FREE char *room = malloc(PIECE);
 	bool to_write;
 	int r = room != NULL ? 0 : hr_err_nomem(err);
 
+	t->all = t->head.len + (t->req->body != NULL ? t->req->body_len : 0);
 	while (r == 0 && t->reader.part != HR_HTTP_DONE) {
-		to_write = t->sent < all && t->unsent == 0;
+		to_write = t->sent < t->all && t->unsent == 0;
 		if (to_write)
 			send_some(t);
-		to_write = t->sent < all && t->unsent == 0;
+		to_write = t->sent < t->all && t->unsent == 0;
 		r = wait_for(t, to_write, err);
 		if (r == 0)
 			r = read_some(t, room, err);

@@ -413,6 +413,22 @@ START_TEST(answered_drop_by_drop)
 }
 END_TEST
 
+/* The last bytes of a request leave the server the whole time for its answer. */
+START_TEST(sent_drop_by_drop)
+{
+	const struct hr_http_request req = {.timeout_s = 10};
+	const struct hr_http_answer a = {.status = 0};
+	struct hr_http_pace p = {0};
+
+	ck_assert_int_eq(hr_http_late_at(&p, &req, &a, 0, false, 0, 1000), 11000);
+	ck_assert_int_eq(hr_http_late_at(&p, &req, &a, 10239, false, 0, 2000), 11000);
+	ck_assert_int_eq(hr_http_late_at(&p, &req, &a, 10240, false, 0, 3000), 13000);
+	ck_assert_int_eq(hr_http_late_at(&p, &req, &a, 10241, false, 0, 4000), 13000);
+	ck_assert_int_eq(hr_http_late_at(&p, &req, &a, 10242, true, 0, 5000), 15000);
+	ck_assert_int_eq(hr_http_late_at(&p, &req, &a, 10242, true, 0, 6000), 15000);
+}
+END_TEST
+
 /* ---- the limit of a request by libcurl ---- */
 
 #define LIMIT_S 60
@@ -493,6 +509,51 @@ START_TEST(connected_late)
 	hr_http_free(h);
 	for (i = 0; i < 2; i++)
 		(void)close(others[i]);
+}
+END_TEST
+
+#define UPLOAD (32u << 20)
+
+/* Reads a request while the clock goes, 667 bytes a second, and answers at its end. */
+static void *
+serve_slow_reads(void *arg)
+{
+	static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+	struct server *s = arg;
+	char piece[65536];
+	size_t all = 0;
+	ssize_t n = 0;
+	int fd = accept(s->listener, NULL, NULL);
+
+	for (; all < UPLOAD && (n = read(fd, piece, sizeof(piece))) > 0; all += (size_t)n)
+		ahead_ms += (int64_t)n * 3 / 2;
+	(void)send(fd, answer, strlen(answer), MSG_NOSIGNAL);
+	(void)close(fd);
+	return NULL;
+}
+
+/* A server that never stops reading must have a rate. */
+START_TEST(read_drop_by_drop)
+{
+	HR_FREE char *body = calloc(1, UPLOAD);
+	struct hr_http_request req = {
+	    .method = "POST", .body = body, .body_len = UPLOAD, .watch_fd = -1, .timeout_s = 6000};
+	struct hr_err err = {0};
+	struct hr_http *h = hr_http_new(&err);
+	struct hr_http_answer a;
+	struct server s = {0};
+	char to[64];
+
+	start_listener(&s);
+	ck_assert_int_eq(pthread_create(&s.thread, NULL, serve_slow_reads, &s), 0);
+	req.url = s.url;
+	(void)snprintf(to, sizeof(to), "%.*s", (int)strcspn(s.url + 7, "/"), s.url + 7);
+	req.connect_to = _i != 0 ? to : NULL; /* which is libcurl's */
+	ck_assert_int_eq(hr_http_do(h, &req, &a, &err), -1);
+	ck_assert_int_eq(a.fault, HR_HTTP_READ_TIMEOUT);
+	stop(&s);
+	hr_http_answer_done(&a);
+	hr_http_free(h);
 }
 END_TEST
 
@@ -578,6 +639,8 @@ main(void)
 	tcase_add_test(n, answered_too_early);
 	tcase_add_test(n, answered_without_end);
 	tcase_add_test(n, answered_drop_by_drop);
+	tcase_add_test(n, sent_drop_by_drop);
+	tcase_add_loop_test(n, read_drop_by_drop, 0, 2);
 	tcase_add_test(n, connected_late);
 	tcase_add_test(n, no_answer);
 	tcase_add_test(n, a_header_of_two_lines);
