@@ -92,6 +92,7 @@ check_PROGRAMS += %D%/unit/test_unread
 TESTS += %D%/unit/test_unread
 t_unit_test_unread_SOURCES = %D%/unit/test_unread.c %D%/unit/connection.h %D%/unit/lines.h
 t_unit_test_unread_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_unread_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=socket
 t_unit_test_unread_LDADD = libproto.la libbase.la $(CHECK_LIBS)
 check_PROGRAMS += %D%/unit/test_once
 TESTS += %D%/unit/test_once

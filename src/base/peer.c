@@ -15,8 +15,11 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "base/path.h"
 
 #define ADDRESS INET6_ADDRSTRLEN
+#define LISTENING 0x0A
+#define TABLE_MAX (16u << 20)
 #define ANSWER 512 /* one message and its attributes; no attributes are requested */
 
 struct question {
@@ -118,6 +121,58 @@ hr_peer_look(int *sock, struct hr_peer *p)
 	return m.idiag_state == TCP_ESTABLISHED;
 }
 
+void
+hr_peer_listeners(hr_peer_listener_fn *fn, void *arg)
+{
+	static const char *const files[] = {"/proc/net/tcp", "/proc/net/tcp6"};
+	char address[33];
+	unsigned port, state;
+	const char *line, *nl;
+	size_t i;
+
+	for (i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		HR_BUF(text, TABLE_MAX);
+
+		(void)hr_path_read(files[i], &text, NULL); /* no file: no such sockets */
+		for (line = hr_buf_str(&text); (nl = strchr(line, '\n')) != NULL; line = nl + 1)
+			if (sscanf(line, " %*u: %32[0-9A-F]:%4X %*32[0-9A-F]:%*4X %2X", address,
+				&port, &state) == 3 &&
+			    state == LISTENING)
+				fn(arg, address, port);
+	}
+}
+
+struct wanted {
+	char address[33];
+	unsigned port;
+	bool found;
+};
+
+/* Takes a listener of the address itself, or of all of its family. */
+static void
+compare(void *arg, const char *address, unsigned port)
+{
+	struct wanted *w = arg;
+	const size_t len = strlen(w->address);
+
+	if (port == w->port && strlen(address) == len &&
+	    (strcmp(address, w->address) == 0 || strspn(address, "0") == len))
+		w->found = true;
+}
+
+static bool
+is_listed(const struct hr_peer *p)
+{
+	struct wanted w = {.port = ntohs(p->local_port)};
+	const int words = p->family == AF_INET6 ? 4 : 1;
+	int i;
+
+	for (i = 0; i < words; i++)
+		(void)snprintf(w.address + 8 * i, 9, "%08X", p->local[i]);
+	hr_peer_listeners(compare, &w);
+	return w.found;
+}
+
 int
 hr_peer_listens(int *sock, const char *address, unsigned port)
 {
@@ -131,5 +186,5 @@ hr_peer_listens(int *sock, const char *address, unsigned port)
 	if (!hr_peer_parse(text, &p))
 		return 0;
 	r = look_up(sock, &p, &m);
-	return r > 0 ? m.idiag_state == TCP_LISTEN : r;
+	return r < 0 ? is_listed(&p) : r > 0 && m.idiag_state == TCP_LISTEN;
 }

@@ -24,8 +24,14 @@ bool hr_peer_parse(const char *text, struct hr_peer *ret);
 int hr_peer_look(int *sock, struct hr_peer *p);
 
 /* Returns 1 if connections to this address and port reach a listener, which may be one of [::] or
- * of 0.0.0.0, 0 if they reach none, or the kernel cannot look sockets up, and -1 if it does not
- * answer. *sock is as above. The program notices nothing. Does not block. */
+ * of 0.0.0.0, or 0 if they reach none. Where the kernel has no sock_diag, as gVisor's, its lists
+ * answer: they do not tell if a listener of [::] takes IPv4, so it counts for IPv6 alone. *sock is
+ * as above. The program notices nothing. Does not block. */
 int hr_peer_listens(int *sock, const char *address, unsigned port);
+
+/* Receives the port of a listener, and its address as /proc/net/tcp has it: 8 or 32 digits. */
+typedef void hr_peer_listener_fn(void *arg, const char *address, unsigned port);
+/* Passes each TCP listener of this network namespace to fn. */
+void hr_peer_listeners(hr_peer_listener_fn *fn, void *arg);
 
 #endif

@@ -2,13 +2,12 @@
  * sockets. */
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <json-c/json_object.h>
 
-#include "base/path.h"
+#include "base/peer.h"
 #include "mcp/call.h"
 
 static const struct hr_span no_key = {"", 0};
@@ -99,7 +98,6 @@ const struct hr_mcp_tool hr_mcp_browse = {.name = "browse",
 
 /* ---- ports ---- */
 
-#define LISTENING 0x0A
 #define PORTS_MAX 512
 
 struct port {
@@ -107,43 +105,26 @@ struct port {
 	bool local; /* the socket listens on loopback only */
 };
 
-/* Parses one line of /proc/net/tcp or tcp6. Returns false unless the socket listens. */
-static bool
-parse_line(const char *line, struct port *ret)
-{
-	char address[33];
-	unsigned port, state;
-
-	if (sscanf(line, " %*u: %32[0-9A-F]:%4X %*32[0-9A-F]:%*4X %2X", address, &port, &state) !=
-		3 ||
-	    state != LISTENING)
-		return false;
-	ret->number = port;
-	ret->local = strlen(address) == 8
-			 ? strcmp(address + 6, "7F") == 0
-			 : strcmp(address, "00000000000000000000000001000000") == 0;
-	return true;
-}
+struct ports {
+	struct port v[PORTS_MAX];
+	size_t n;
+};
 
 static void
-read_ports(const char *file, struct port *v, size_t *n)
+note_port(void *arg, const char *address, unsigned port)
 {
-	HR_BUF(text, 16u << 20);
-	struct port one;
-	const char *line, *nl;
+	struct ports *p = arg;
+	const bool local = strlen(address) == 8
+			       ? strcmp(address + 6, "7F") == 0
+			       : strcmp(address, "00000000000000000000000001000000") == 0;
 	size_t i;
 
-	(void)hr_path_read(file, &text, NULL); /* a missing file means no listening sockets */
-	for (line = hr_buf_str(&text); (nl = strchr(line, '\n')) != NULL; line = nl + 1) {
-		if (!parse_line(line, &one))
-			continue;
-		for (i = 0; i < *n && v[i].number != one.number; i++)
-			;
-		if (i < *n)
-			v[i].local = v[i].local && one.local;
-		else if (*n < PORTS_MAX)
-			v[(*n)++] = one;
-	}
+	for (i = 0; i < p->n && p->v[i].number != port; i++)
+		;
+	if (i < p->n)
+		p->v[i].local = p->v[i].local && local;
+	else if (p->n < PORTS_MAX)
+		p->v[p->n++] = (struct port){.number = port, .local = local};
 }
 
 static int
@@ -157,21 +138,20 @@ by_number(const void *a, const void *b)
 static void
 call_ports(struct hr_mcp_call *c)
 {
-	struct port v[PORTS_MAX];
-	size_t n = 0, i;
+	struct ports p = {.n = 0};
+	size_t i;
 
-	read_ports("/proc/net/tcp", v, &n);
-	read_ports("/proc/net/tcp6", v, &n);
-	qsort(v, n, sizeof(v[0]), by_number);
+	hr_peer_listeners(note_port, &p);
+	qsort(p.v, p.n, sizeof(p.v[0]), by_number);
 	hr_buf_adds(&c->structured, "{\"ports\":[");
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < p.n; i++) {
 		hr_buf_addf(&c->structured, "%s{\"port\":%u,\"loopback_only\":%s}",
-		    i > 0 ? "," : "", v[i].number, v[i].local ? "true" : "false");
+		    i > 0 ? "," : "", p.v[i].number, p.v[i].local ? "true" : "false");
 		hr_mcp_say(
-		    c, "%u%s\n", v[i].number, v[i].local ? " (on 127.0.0.1 or ::1 alone)" : "");
+		    c, "%u%s\n", p.v[i].number, p.v[i].local ? " (on 127.0.0.1 or ::1 alone)" : "");
 	}
 	hr_buf_adds(&c->structured, "]}");
-	if (n == 0)
+	if (p.n == 0)
 		hr_mcp_say(c, "Nothing listens.");
 }
 
