@@ -196,6 +196,7 @@ hr_fd_accept(int listener, int flags, int stop)
 bool
 hr_fd_next_data(int fd, off_t size, off_t *data, off_t *hole)
 {
+	errno = ENXIO;
 	*data = *hole < size ? lseek(fd, *hole, SEEK_DATA) : -1;
 	*hole = *data >= 0 && *data < size ? lseek(fd, *data, SEEK_HOLE) : -1;
 	*hole = *hole > size ? size : *hole;

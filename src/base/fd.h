@@ -38,7 +38,8 @@ int hr_fd_pwrite_full(int fd, const void *p, size_t len, off_t at);
 int hr_fd_pwrite_sparse(int fd, const void *p, size_t len, off_t at);
 
 /* Finds the next range of data of a sparse file at or after *hole (0 at first), and sets both to
- * its ends. Returns false after the last one, or if the file system reports none. */
+ * its ends. Returns false with errno: ENXIO after the last one, another one if the file system
+ * cannot report them. */
 bool hr_fd_next_data(int fd, off_t size, off_t *data, off_t *hole);
 
 /* Connects to a local stream socket. Returns a close-on-exec descriptor, or -1 with errno. */

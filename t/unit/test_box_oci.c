@@ -184,12 +184,20 @@ END_TEST
 
 static unsigned ranges; /* number of data ranges that a file still seems to have; 0: its own */
 
+static unsigned unreported; /* number of the call that fails; 0: none */
+
 bool __real_hr_fd_next_data(int fd, off_t size, off_t *data, off_t *hole);
 bool __wrap_hr_fd_next_data(int fd, off_t size, off_t *data, off_t *hole);
 
 bool
 __wrap_hr_fd_next_data(int fd, off_t size, off_t *data, off_t *hole)
 {
+	if (unreported != 0 && --unreported == 0) {
+		*data = *hole = -1;
+		errno = EIO;
+		return false;
+	}
+	errno = ENXIO;
 	if (ranges == 0)
 		return __real_hr_fd_next_data(fd, size, data, hole);
 	*data = *hole + 1;
@@ -226,6 +234,30 @@ START_TEST(holes_of_an_image)
 	ck_assert_msg(unpack(&err) == 0, "%s", err.msg);
 	fd = open_deep(to, 0, 1, O_RDONLY);
 	ck_assert(fstat(fd, &st) == 0 && st.st_size == sparse[_i].size);
+	(void)close(fd);
+}
+END_TEST
+
+/* The first range cannot be found, or the second one. */
+START_TEST(holes_that_are_not_reported)
+{
+	struct hr_err err = {0};
+	struct oci_blob blob;
+	char data[2] = "";
+	int fd = open_deep(from, 0, 1, O_WRONLY | O_CREAT);
+
+	ck_assert_int_eq(ftruncate(fd, 3 << 20), 0);
+	ck_assert_int_eq(pwrite(fd, "a", 1, 1 << 20), 1);
+	ck_assert_int_eq(pwrite(fd, "b", 1, 2 << 20), 1);
+	(void)close(fd);
+	unreported = (unsigned)_i;
+	ck_assert_msg(oci_pack(from, layer, &blob, &err) == 0, "%s", err.msg);
+	ck_assert_uint_eq(unreported, 0);
+	ck_assert_msg(unpack(&err) == 0, "%s", err.msg);
+	fd = open_deep(to, 0, 1, O_RDONLY);
+	ck_assert_int_eq(pread(fd, data, 1, 1 << 20), 1);
+	ck_assert_int_eq(pread(fd, data + 1, 1, 2 << 20), 1);
+	ck_assert_int_eq(memcmp(data, "ab", 2), 0);
 	(void)close(fd);
 }
 END_TEST
@@ -276,6 +308,7 @@ main(void)
 	tcase_add_test(tc, an_empty_file_needs_no_room);
 	tcase_add_loop_test(tc, attributes_of_an_image, 0, N(attributes));
 	tcase_add_loop_test(tc, holes_of_an_image, 0, N(sparse));
+	tcase_add_loop_test(tc, holes_that_are_not_reported, 1, 3);
 	suite_add_tcase(s, tc);
 	return lines_run(s);
 }

@@ -276,13 +276,15 @@ START_TEST(ranges_of_data)
 	ck_assert(data == mb && hole > mb && hole <= 2 * mb);
 	ck_assert(hr_fd_next_data(fd, 4 * mb, &data, &hole));
 	ck_assert(data > 3 * mb - 1 && hole == 4 * mb);
-	ck_assert(!hr_fd_next_data(fd, 4 * mb, &data, &hole));
+	ck_assert(!hr_fd_next_data(fd, 4 * mb, &data, &hole) && errno == ENXIO);
 	/* a file that has grown ends where it did before */
 	hole = 0;
 	ck_assert(hr_fd_next_data(fd, mb + 1, &data, &hole));
 	ck_assert(data == mb && hole == mb + 1);
-	ck_assert(!hr_fd_next_data(fd, mb + 1, &data, &hole));
+	ck_assert(!hr_fd_next_data(fd, mb + 1, &data, &hole) && errno == ENXIO);
 	(void)close(fd);
+	hole = 0;
+	ck_assert(!hr_fd_next_data(fd, mb, &data, &hole) && errno == EBADF);
 }
 END_TEST
 

@@ -129,25 +129,30 @@ put_mark(struct pack *p, const char *name, struct hr_err *err)
 	return r;
 }
 
-/* Describes the data ranges of a sparse file. One with too many is written as if it had none, if
- * that takes little: the box could fill the disk of its owner otherwise. */
+/* Describes the data ranges of a sparse file. One with too many, or whose file system cannot report
+ * them, is written as if it had no holes, if that takes little: the box could fill the disk of its
+ * owner otherwise. */
 static int
 add_holes(struct pack *p, int fd, const struct stat *st, struct hr_err *err)
 {
 	const off_t holes = st->st_size - (off_t)st->st_blocks * 512;
 	off_t data = 0, hole = 0;
 	size_t n = 0;
+	bool listed;
 
 	if (holes <= 0)
 		return 0;
 	for (; n < HOLES_MAX && hr_fd_next_data(fd, st->st_size, &data, &hole); n++)
 		archive_entry_sparse_add_entry(p->e, data, hole - data);
-	if (n == HOLES_MAX && holes > WRITTEN_MAX)
+	listed = n < HOLES_MAX && errno == ENXIO;
+	if (!listed && n < HOLES_MAX && holes > WRITTEN_MAX)
+		return failed(p, err);
+	if (!listed && holes > WRITTEN_MAX)
 		return hr_err_set(err, HR_E_TOOLARGE,
 		    "/%.100s of the box has more than %u holes: fill them, or remove the file, and "
 		    "take another snapshot",
 		    hr_buf_str(&p->way), HOLES_MAX);
-	if (n == HOLES_MAX)
+	if (!listed)
 		archive_entry_sparse_clear(p->e);
 	else if (n == 0) /* the file is one hole */
 		archive_entry_sparse_add_entry(p->e, st->st_size, 0);

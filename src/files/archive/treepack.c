@@ -130,8 +130,8 @@ write_data(struct hr_tree *t, const char *p, size_t len, struct hr_err *err)
 	return 0;
 }
 
-/* Describes the data ranges of a sparse file; one with too many ranges is sent as if it had no
- * holes. */
+/* Describes the data ranges of a sparse file; one with too many ranges, or whose file system cannot
+ * report them, is sent as if it had no holes. */
 static void
 put_holes(struct hr_tree *t, int fd, const struct stat *st)
 {
@@ -140,12 +140,11 @@ put_holes(struct hr_tree *t, int fd, const struct stat *st)
 
 	if ((off_t)st->st_blocks * 512 >= st->st_size)
 		return;
-	errno = 0;
 	for (; n < HOLES_MAX && hr_fd_next_data(fd, st->st_size, &data, &hole); n++)
 		archive_entry_sparse_add_entry(t->e, data, hole - data);
-	if (n == HOLES_MAX)
+	if (n == HOLES_MAX || errno != ENXIO)
 		archive_entry_sparse_clear(t->e);
-	else if (n == 0 && errno == ENXIO) /* the file is one hole */
+	else if (n == 0) /* the file is one hole */
 		archive_entry_sparse_add_entry(t->e, st->st_size, 0);
 }
 
