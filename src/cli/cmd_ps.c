@@ -399,11 +399,10 @@ const struct cli_command cli_ps = {"ps", NULL, NULL,
 static int
 add_named(struct row **rows, size_t *n, struct cli *c, struct json_object *list, const char *name)
 {
-	size_t i;
+	struct json_object *o = hr_json_find(list, "sid", name);
 
-	for (i = 0; i < hr_json_count(list); i++)
-		if (strcmp(hr_json_text_or(hr_json_entry(list, i), "sid", ""), name) == 0)
-			return add_row(rows, n, c, hr_json_entry(list, i), false);
+	if (o != NULL)
+		return add_row(rows, n, c, o, false);
 	cli_say("there is no sandbox \"%s\"; \"handrail ps\" lists the sandboxes", name);
 	return CLI_NOT_FOUND;
 }

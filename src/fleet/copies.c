@@ -383,23 +383,14 @@ hr_fleet_snapshots(struct hr_fleet *f, int64_t key, const char *prefix, struct j
 	return list != NULL ? 0 : hr_err_nomem(err);
 }
 
-static bool
-lists(struct json_object *list, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < hr_json_count(list); i++)
-		if (hr_json_str_is(hr_json_at(hr_json_entry(list, i), "name"), name))
-			return true;
-	return false;
-}
-
 int
 hr_fleet_has_snapshot(struct hr_fleet *f, int64_t key, const char *name, struct hr_err *err)
 {
 	HR_PUT struct json_object *list = NULL;
 
-	return hr_fleet_snapshots(f, key, name, &list, err) == 0 ? lists(list, name) : -1;
+	return hr_fleet_snapshots(f, key, name, &list, err) == 0
+		   ? hr_json_find(list, "name", name) != NULL
+		   : -1;
 }
 
 /* Makes the arguments of a call for a snapshot. `name` NULL: a new one. */
@@ -428,7 +419,7 @@ check_others(
 		return HR_FLEET_BROKEN;
 	for (*ret_bytes = i = 0; i < hr_json_count(list); i++)
 		*ret_bytes += hr_json_int_at(hr_json_entry(list, i), "bytes");
-	if (name != NULL && lists(list, name)) {
+	if (name != NULL && hr_json_find(list, "name", name) != NULL) {
 		(void)hr_err_set(err, HR_E_INVAL,
 		    "there is a snapshot \"%s\" already: remove it, or choose another name", name);
 		return HR_FLEET_DECLINED;

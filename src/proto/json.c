@@ -520,6 +520,17 @@ hr_json_entry(struct json_object *list, size_t i)
 	return i < hr_json_count(list) ? json_object_array_get_idx(list, i) : NULL;
 }
 
+struct json_object *
+hr_json_find(struct json_object *list, const char *name, const char *text)
+{
+	size_t i;
+
+	for (i = 0; i < hr_json_count(list); i++)
+		if (strcmp(hr_json_text_or(hr_json_entry(list, i), name, ""), text) == 0)
+			return hr_json_entry(list, i);
+	return NULL;
+}
+
 int
 hr_json_set(struct json_object *o, const char *name, struct json_object *v, struct hr_err *err)
 {

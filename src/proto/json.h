@@ -127,6 +127,8 @@ bool hr_json_all_strings(struct json_object *v);
 size_t hr_json_count(struct json_object *list);
 /* Returns an entry of a list; NULL: none. */
 struct json_object *hr_json_entry(struct json_object *list, size_t i);
+/* Returns the first object of a list whose member `name` is `text`; NULL: none. */
+struct json_object *hr_json_find(struct json_object *list, const char *name, const char *text);
 
 /* Sets o[name] to v, taking ownership of v in any case. Returns -1 without memory, or if o or v is
  * NULL. */

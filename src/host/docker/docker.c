@@ -556,18 +556,10 @@ docker_stats(void *self, char **ret_json, struct hr_err *err)
 static bool
 has_payload(struct hr_docker *d)
 {
-	struct json_object *mounts;
 	HR_PUT struct json_object *o = NULL;
-	bool found = false;
-	size_t i;
 
-	if (hr_docker_call(d, "GET", "/json", &o, NULL) < 0)
-		return false;
-	mounts = hr_json_at(o, "Mounts");
-	for (i = 0; i < hr_json_count(mounts) && !found; i++)
-		found = strcmp(hr_json_text_or(hr_json_entry(mounts, i), "Destination", ""),
-			    HR_PAYLOAD_PLACE) == 0;
-	return found;
+	return hr_docker_call(d, "GET", "/json", &o, NULL) == 0 &&
+	       hr_json_find(hr_json_at(o, "Mounts"), "Destination", HR_PAYLOAD_PLACE) != NULL;
 }
 
 /* Leaves the terminal to the docker program, which handles it well. */

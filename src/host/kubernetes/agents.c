@@ -27,18 +27,6 @@ is_known(const char *version)
 	return false;
 }
 
-static bool
-is_served(struct json_object *group, const char *version)
-{
-	struct json_object *list = hr_json_at(group, "versions");
-	size_t i;
-
-	for (i = 0; i < hr_json_count(list); i++)
-		if (strcmp(hr_json_text_or(hr_json_entry(list, i), "version", ""), version) == 0)
-			return true;
-	return false;
-}
-
 int
 hr_agents_find(struct hr_kube *k, const char *ns, char version[HR_AGENTS_VERSION], bool *ret_may,
     struct hr_err *err)
@@ -55,7 +43,7 @@ hr_agents_find(struct hr_kube *k, const char *ns, char version[HR_AGENTS_VERSION
 		return hr_err_pass(err, &e);
 	}
 	for (i = 0; i < VERSIONS && r == 0; i++)
-		if (is_served(group, versions[i])) {
+		if (hr_json_find(hr_json_at(group, "versions"), "version", versions[i]) != NULL) {
 			(void)snprintf(version, HR_AGENTS_VERSION, "%s", versions[i]);
 			r = 1;
 		}

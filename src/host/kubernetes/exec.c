@@ -81,7 +81,7 @@ from_input(struct session *s, bool v5)
 static int
 status_of(const struct session *s, int *ret_status, struct hr_err *err)
 {
-	struct json_object *causes;
+	struct json_object *cause;
 	HR_PUT struct json_object *o = NULL;
 	int r = 0, status = 0;
 
@@ -91,16 +91,9 @@ status_of(const struct session *s, int *ret_status, struct hr_err *err)
 	if (hr_json_decode_foreign(s->ended.p, s->ended.len, &o, NULL) != 0)
 		return hr_err_set(err, HR_E_RUNTIME,
 		    "the program ended, but the API server reported no exit status");
-	causes = hr_json_at(hr_json_at(o, "details"), "causes");
+	cause = hr_json_find(hr_json_at(hr_json_at(o, "details"), "causes"), "reason", "ExitCode");
 	if (strcmp(hr_json_text_or(o, "status", ""), "Success") != 0) {
-		size_t i;
-
-		for (i = 0; i < hr_json_count(causes); i++)
-			if (strcmp(hr_json_text_or(hr_json_entry(causes, i), "reason", ""),
-				"ExitCode") == 0)
-				status = (int)strtol(
-				    hr_json_text_or(hr_json_entry(causes, i), "message", "0"), NULL,
-				    10);
+		status = (int)strtol(hr_json_text_or(cause, "message", "0"), NULL, 10);
 		if (status == 0)
 			r = hr_err_set(err, HR_E_RUNTIME, "it cannot be run: %s",
 			    hr_json_text_or(o, "message", "no reason was given"));

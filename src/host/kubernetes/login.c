@@ -85,19 +85,6 @@ read_token(struct hr_kube_login *l, struct hr_err *err)
 
 /* ---- kubeconfig ---- */
 
-/* Returns the named entry of a list such as "contexts", or NULL if there is none. */
-static struct json_object *
-named(struct json_object *o, const char *list, const char *name)
-{
-	struct json_object *v = hr_json_at(o, list);
-	size_t i;
-
-	for (i = 0; i < hr_json_count(v); i++)
-		if (strcmp(hr_json_text_or(hr_json_entry(v, i), "name", ""), name) == 0)
-			return hr_json_entry(v, i);
-	return NULL;
-}
-
 static int
 append(struct json_object *to, const char *list, struct json_object *entry, const char *dir)
 {
@@ -137,7 +124,8 @@ hr_kube_login_merge(
 		v = hr_json_at(o, lists[i]);
 		for (j = 0; bad == 0 && j < hr_json_count(v); j++) {
 			name = hr_json_text_at(hr_json_entry(v, j), "name");
-			if (name != NULL && named(*merged, lists[i], name) == NULL)
+			if (name != NULL &&
+			    hr_json_find(hr_json_at(*merged, lists[i]), "name", name) == NULL)
 				bad = append(*merged, lists[i], hr_json_entry(v, j), dir);
 		}
 	}
@@ -259,16 +247,16 @@ hr_kube_login_choose(
 	if (*name == '\0')
 		return hr_err_set(err, HR_E_INVAL,
 		    "the kubeconfig has no current-context; name one in kubernetes.context");
-	o = hr_json_at(named(merged, "contexts", name), "context");
+	o = hr_json_at(hr_json_find(hr_json_at(merged, "contexts"), "name", name), "context");
 	if (o == NULL)
 		return hr_err_set(err, HR_E_INVAL, "the kubeconfig has no context \"%s\"", name);
 	cluster = hr_json_text_or(o, "cluster", "");
 	user = hr_json_text_or(o, "user", "");
-	if ((c = named(merged, "clusters", cluster)) == NULL)
+	if ((c = hr_json_find(hr_json_at(merged, "clusters"), "name", cluster)) == NULL)
 		return hr_err_set(err, HR_E_INVAL, "the kubeconfig has no cluster \"%s\"", cluster);
 	if (take_cluster(l, c, err) != 0)
 		return -1;
-	c = named(merged, "users", user);
+	c = hr_json_find(hr_json_at(merged, "users"), "name", user);
 	if (c == NULL && *user != '\0')
 		return hr_err_set(err, HR_E_INVAL, "the kubeconfig has no user \"%s\"", user);
 	return c != NULL ? take_user(l, c, err) : 0;

@@ -269,11 +269,8 @@ on_node(void *arg, struct json_object *o)
 	struct json_object *status = hr_json_at(o, "status"), *list, *names;
 	size_t i;
 
-	list = hr_json_at(status, "conditions");
-	for (i = 0; i < hr_json_count(list); i++)
-		if (strcmp(hr_json_text_or(hr_json_entry(list, i), "type", ""), "Ready") == 0)
-			n->ready += strcmp(hr_json_text_or(hr_json_entry(list, i), "status", ""),
-					"True") == 0;
+	list = hr_json_find(hr_json_at(status, "conditions"), "type", "Ready");
+	n->ready += strcmp(hr_json_text_or(list, "status", ""), "True") == 0;
 	list = hr_json_at(status, "images");
 	for (i = 0; n->image != NULL && i < hr_json_count(list); i++) {
 		size_t j;

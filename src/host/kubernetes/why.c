@@ -25,13 +25,7 @@ words(char to[SHOWN], const char *text)
 static struct json_object *
 condition(struct json_object *status, const char *type)
 {
-	struct json_object *list = hr_json_at(status, "conditions");
-	size_t i;
-
-	for (i = 0; i < hr_json_count(list); i++)
-		if (strcmp(hr_json_text_or(hr_json_entry(list, i), "type", ""), type) == 0)
-			return hr_json_entry(list, i);
-	return NULL;
+	return hr_json_find(hr_json_at(status, "conditions"), "type", type);
 }
 
 static bool
