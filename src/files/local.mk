@@ -15,6 +15,7 @@ libfiles_la_SOURCES = \
 	%D%/editor/editor.c %D%/editor/editor.h %D%/editor/editor_int.h \
 	%D%/editor/edview.c \
 	%D%/charset/encoding.c %D%/charset/encoding.h \
+	%D%/byteparts.c %D%/byteparts.h \
 	%D%/filebody.c %D%/filebody.h \
 	%D%/charset/guess.c %D%/charset/guess.h \
 	%D%/history.c %D%/history.h \

@@ -14,7 +14,7 @@
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct hr_e2b_range r[HR_E2B_RANGES];
+	struct hr_bytepart r[HR_E2B_RANGES];
 	off_t length, sum = 0, from, len;
 	char *header;
 	int i, n;

@@ -154,7 +154,7 @@ static const struct {
 	const char *header;
 	off_t size;
 	int n;
-	struct hr_e2b_range to[3];
+	struct hr_bytepart to[3];
 } ranges[] = {
     {"bytes=0-0", 10, 1, {{0, 1}}}, {"bytes=0-9", 10, 1, {{0, 10}}},
     {"bytes=0-99", 10, 1, {{0, 10}}}, {"bytes=9-", 10, 1, {{9, 1}}}, {"bytes=-1", 10, 1, {{9, 1}}},
@@ -172,7 +172,7 @@ static const struct {
 
 START_TEST(ranges_of_a_request)
 {
-	struct hr_e2b_range to[HR_E2B_RANGES];
+	struct hr_bytepart to[HR_E2B_RANGES];
 	int i, n = hr_e2b_ranges(ranges[_i].header, ranges[_i].size, to);
 
 	ck_assert_int_eq(n, ranges[_i].n);
@@ -185,7 +185,7 @@ END_TEST
 
 START_TEST(many_ranges)
 {
-	struct hr_e2b_range to[HR_E2B_RANGES];
+	struct hr_bytepart to[HR_E2B_RANGES];
 	HR_BUF(b, 1000);
 	int i;
 

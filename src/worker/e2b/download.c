@@ -18,9 +18,8 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/random.h"
-#include "base/text/quote.h"
 #include "e2b/entry.h"
+#include "files/byteparts.h"
 #include "files/filebody.h"
 #include "files/place/reach.h"
 #include "files/place/whole.h"
@@ -131,17 +130,8 @@ send_packed(struct hr_e2b_call *c, const char *path, int *fd)
 
 /* ---- ranges ---- */
 
-struct parts {
-	int fd;
-	size_t n;
-	struct hr_e2b_range range[HR_E2B_RANGES];
-	char boundary[61];
-	const char *type;
-	off_t size;
-};
-
 int
-hr_e2b_ranges(const char *header, off_t size, struct hr_e2b_range *to)
+hr_e2b_ranges(const char *header, off_t size, struct hr_bytepart *to)
 {
 	const char *p = header + strlen("bytes=");
 	char one[64];
@@ -172,89 +162,18 @@ hr_e2b_ranges(const char *header, off_t size, struct hr_e2b_range *to)
 	return sum > size ? 0 : n;
 }
 
-static void
-put_part_head(struct hr_buf *b, const struct parts *k, const struct hr_e2b_range *r, bool first)
-{
-	hr_buf_addf(b, "%s--%s\r\nContent-Range: bytes %lld-%lld/%lld\r\nContent-Type: %s\r\n\r\n",
-	    first ? "" : "\r\n", k->boundary, (long long)r->from, (long long)(r->from + r->len - 1),
-	    (long long)k->size, k->type);
-}
-
-static void
-put_parts_end(struct hr_buf *b, const struct parts *k)
-{
-	hr_buf_addf(b, "\r\n--%s--\r\n", k->boundary);
-}
-
-static int
-parts_send(void *arg, struct hr_sink *sink, struct hr_err *err)
-{
-	const struct parts *k = arg;
-	HR_BUF(text, 4096);
-	void *body;
-	size_t i;
-	int fd, r;
-
-	for (i = 0; i < k->n; i++) {
-		hr_buf_reset(&text);
-		put_part_head(&text, k, &k->range[i], i == 0);
-		if (text.fail != HR_OK || sink->write(sink, text.p, text.len) < 0)
-			return -1;
-		fd = fcntl(k->fd, F_DUPFD_CLOEXEC, 3);
-		if (fd < 0)
-			return hr_err_sys(err, errno, "cannot read the file");
-		body = hr_filebody_new(fd, k->range[i].from, k->range[i].len);
-		if (body == NULL)
-			return hr_err_nomem(err);
-		r = hr_filebody_send(body, sink, err);
-		hr_filebody_free(body);
-		if (r < 0)
-			return -1;
-	}
-	hr_buf_reset(&text);
-	put_parts_end(&text, k);
-	return text.fail == HR_OK ? sink->write(sink, text.p, text.len) : -1;
-}
-
-static void
-parts_free(void *arg)
-{
-	struct parts *k = arg;
-
-	hr_fd_close(&k->fd);
-	free(k);
-}
-
 /* Takes *fd. */
 static void
-send_parts(struct hr_e2b_call *c, int *fd, off_t size, const struct hr_e2b_range *ranges, int n)
+send_parts(struct hr_e2b_call *c, int *fd, off_t size, const struct hr_bytepart *parts, int n)
 {
-	static char type[sizeof("multipart/byteranges; boundary=") + 60];
-	struct parts *k = calloc(1, sizeof(*k));
-	struct hr_stream s = {parts_send, parts_free, k, 0};
-	unsigned char random[30];
-	HR_BUF(text, HR_E2B_RANGES * 1024);
-	int i;
+	struct hr_stream s;
+	const char *type =
+	    hr_byteparts_start(fd, size, c->ret->content_type, parts, (size_t)n, false, &s);
 
-	if (k == NULL || hr_random(random, sizeof(random), NULL) < 0) {
-		free(k);
+	if (type == NULL) {
 		hr_answer_generic(c->ret);
 		return;
 	}
-	k->n = (size_t)n;
-	k->size = size;
-	k->type = c->ret->content_type;
-	memcpy(k->range, ranges, sizeof(*ranges) * k->n);
-	hr_quote_hex(k->boundary, random, sizeof(random));
-	for (i = 0; i < n; i++) {
-		put_part_head(&text, k, &ranges[i], i == 0);
-		s.length += ranges[i].len;
-	}
-	put_parts_end(&text, k);
-	s.length += (int64_t)text.len;
-	k->fd = *fd;
-	*fd = -1;
-	(void)snprintf(type, sizeof(type), "multipart/byteranges; boundary=%s", k->boundary);
 	c->ret->status = 206;
 	c->ret->content_type = type;
 	hr_answer_stream(c->ret, &s);
@@ -306,7 +225,7 @@ send_plain(struct hr_e2b_call *c, const char *path, int *fd, const struct stat *
 {
 	struct hr_answer *ret = c->ret;
 	const char *unless = c->r->if_range, *type = hr_mime_by_name(path);
-	struct hr_e2b_range range[HR_E2B_RANGES];
+	struct hr_bytepart range[HR_E2B_RANGES];
 	char start[HR_MIME_SNIFF];
 	HR_BUF(text, 128);
 	ssize_t sniffed;

@@ -10,6 +10,7 @@
 #include "e2b/path.h"
 #include "e2b/setup.h"
 #include "e2b/who.h"
+#include "files/byteparts.h"
 #include "worker/worker.h"
 
 struct hr_e2b_call {
@@ -51,12 +52,9 @@ int hr_e2b_put_entry(struct hr_buf *b, const char *path);
 /* ---- download.c ---- */
 
 #define HR_E2B_RANGES 32 /* maximum in a request; more mean the whole file */
-struct hr_e2b_range {
-	off_t from, len;
-};
 /* Parses the header Range. Returns the number of ranges; 0: the whole file; -1: none overlaps with
  * the file; -2: the header is not a range. */
-int hr_e2b_ranges(const char *header, off_t size, struct hr_e2b_range *to);
+int hr_e2b_ranges(const char *header, off_t size, struct hr_bytepart *to);
 
 /* ---- a part for each group of paths ---- */
 void hr_e2b_filesystem(struct hr_e2b_call *c, const char *method);
