@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/path.h"
 #include "base/text/utf8.h"
@@ -183,17 +184,36 @@ hr_git_v1_changes(
 
 /* ---- the two sides of a file ---- */
 
-/* Reads the file at the base, byte for byte. Returns false if there is none. */
+/* Reads what the base has under that name, byte for byte: a directory's is a list, as in the
+ * original, but not for a file that is gone. Returns false if there is nothing. */
 static bool
-read_base(const char *repo, const char *base, const char *file, struct hr_buf *ret)
+read_base(const char *repo, const char *base, const char *file, bool gone, struct hr_buf *ret)
 {
 	HR_BUF(name, HR_GIT_OUTPUT_MAX);
 	HR_BUF(type, HR_GIT_OUTPUT_MAX);
 
 	hr_buf_addf(&name, "%s:%s", base, file);
-	return name.fail == HR_OK && HR_GIT_RUN(&type, repo, "cat-file", "-t", name.p) == 0 &&
-	       strcmp(hr_buf_str(&type), "blob") == 0 &&
-	       HR_GIT_RUN_EXACT(ret, repo, "show", name.p) == 0;
+	if (name.fail != HR_OK || (gone && (HR_GIT_RUN(&type, repo, "cat-file", "-t", name.p) < 0 ||
+					       strcmp(hr_buf_str(&type), "blob") != 0)))
+		return false;
+	if (HR_GIT_RUN_EXACT(ret, repo, "show", name.p) == 0)
+		return true;
+	hr_buf_reset(ret); /* the error of git */
+	return false;
+}
+
+/* Resolves the path. A repository's own directory gets "/.", whose contents no commit names. */
+static char *
+real_file(const char *path)
+{
+	HR_FREE char *real = hr_git_real(path, true);
+	HR_FREE char *own = real != NULL ? hr_path_join(real, ".git") : NULL;
+	char *ret = real;
+
+	if (own != NULL && access(own, F_OK) == 0)
+		return hr_path_join(real, ".");
+	real = NULL;
+	return ret;
 }
 
 static void
@@ -234,7 +254,7 @@ hr_git_v1_diff(const char *path, const char *wanted, struct hr_buf *json, struct
 	HR_BUF(modified, HR_GIT_FILE_MAX);
 	HR_BUF(original, HR_GIT_OUTPUT_MAX);
 	HR_BUF(base, HR_GIT_OUTPUT_MAX);
-	HR_FREE char *real = hr_git_real(path, true);
+	HR_FREE char *real = real_file(path);
 	const char *rest = NULL, *repo;
 	bool gone, found, inside;
 
@@ -252,7 +272,7 @@ hr_git_v1_diff(const char *path, const char *wanted, struct hr_buf *json, struct
 	}
 	if (!find_base(repo, wanted, &base))
 		return hr_git_fail(why, HR_GIT_NO_COMMIT);
-	found = read_base(repo, hr_buf_str(&base), rest, &original);
+	found = read_base(repo, hr_buf_str(&base), rest, gone, &original);
 	if (gone && !found)
 		return hr_git_fail(why, "there is no such file, nor was there");
 	if (gone && original.len > HR_GIT_FILE_MAX)
