@@ -63,7 +63,9 @@ libworker_la_SOURCES = \
 	%D%/v1/beside.c \
 	%D%/v1/command.c %D%/v1/command.h \
 	%D%/v1/dirs.c \
+	%D%/v1/download.c \
 	%D%/v1/events.c \
+	%D%/v1/invalid.c \
 	%D%/v1/query.c \
 	%D%/v1/v1.c %D%/v1/v1.h \
 	%D%/v0/tree.c \

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "actions/action.h"
@@ -137,14 +138,26 @@ bool hr_e2b_is(const struct hr_request *r); /* Returns true for /handrail/e2b/. 
 bool hr_v1_is(const struct hr_request *r);
 
 /* Writes the body's part "file" to that absolute path, whatever its own file name is, and creates
- * missing directories. Returns true with the size in *ret_size, or false after sending an error. */
+ * missing directories. Returns true with the size in *ret_size, or false after sending an error;
+ * ret_field gets a text that is sent in place of the file. */
 bool hr_upload_to(struct hr_worker *w, const struct hr_request *r, const struct hr_buf *path,
-    uint64_t *ret_size, struct hr_answer *ret);
+    uint64_t *ret_size, struct hr_buf *ret_field, struct hr_answer *ret);
 /* Sets the header with the name of a file, the last part of path and a suffix, as Starlette does.
  */
 void hr_answer_disposition(struct hr_answer *ret, const char *path, const char *suffix);
-/* Sends the file at that absolute path like GET /download_file. */
-void hr_download_file(
-    const struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret);
+
+/* Parts of GET /download_file. */
+
+/* Opens the file at that absolute path, and sets the type and the name. Returns true with a
+ * descriptor that the caller closes, or false after sending an error. */
+bool hr_download_open(const char *path, int *ret_fd, struct stat *ret_st, struct hr_answer *ret);
+/* Sends the file as the request asks: whole, a part, or not again. Takes *fd, if it needs it. */
+void hr_download_send(const struct hr_worker *w, const struct hr_request *r, int *fd,
+    const struct stat *st, struct hr_answer *ret);
+/* Sets the headers that describe the file, and appends ETag and Last-Modified. */
+void hr_download_describe(
+    const struct stat *st, struct hr_answer *ret, struct hr_buf *etag, struct hr_buf *date);
+/* Sends a part of a file with `size` bytes, with Content-Range if the status is 206. Takes *fd. */
+void hr_download_part(int *fd, off_t size, off_t from, off_t len, struct hr_answer *ret);
 
 #endif

@@ -195,6 +195,44 @@ def transfer():
         replay(s, "transfer.jsonl", 50)
 
 
+def errors():
+    """All errors of a request's parameters or its body, and paths with a slash too many."""
+    cases = lines("errors.jsonl")
+    equal(len(cases) > 130, True, len(cases))
+    with V1() as s:
+        for c in cases:
+            a = s.ask(c["method"], c["target"], c.get("text_body", "").encode(), c.get("type", "application/json"))
+            compare(c, a, lambda got: got)
+            equal(a.headers.get("Allow"), c.get("allow"), c)
+            if "location" in c:
+                equal(a.headers["Location"].split("//", 1)[1].split("/", 1)[1], c["location"][1:], c)
+
+
+def ranges():
+    """Parts of files. "{etag}" and "{date}" are those of the file's whole answer."""
+    cases = lines("ranges.jsonl")
+    equal(len(cases) > 60, True, len(cases))
+    with V1() as s:
+        for c in cases:
+            path = os.path.join(s.work_dir, c["file"])
+            if not os.path.exists(path):
+                with open(path, "w") as f:
+                    f.write("0123456789" * (c["size"] // 10))
+                whole = s.ask("GET", "/api/file/download?path=" + path).headers
+            send = {k.replace("-", "_"): v.replace("{etag}", whole["ETag"]).replace("{date}", whole["Last-Modified"])
+                    for k, v in c["send"].items()}
+            a = s.ask("GET", "/api/file/download?path=" + path, **send)
+            got = {k.lower(): v for k, v in a.headers.items()}
+            boundary = re.search(r"boundary=(\w{26})$", got.get("content-type", ""))
+            hide = (lambda text: text.replace(boundary.group(1), "BOUNDARY")) if boundary else str
+            equal((a.status, hide(got.get("content-type", "")), hide(a.body.decode())),
+                  (c["status"], c["type"], c["text"]), c)
+            equal({k: got[k] for k in ("content-range", "accept-ranges", "content-disposition", "content-length")
+                   if k in got}, c["headers"], c)
+            valid = (whole["ETag"], whole["Last-Modified"]) if c["validators"][0] else (None, None)
+            equal((got.get("etag"), got.get("last-modified")), valid, c)
+
+
 def commits():
     with V1() as s:
         replay(s, "commits.jsonl", 60)
@@ -202,7 +240,10 @@ def commits():
 
 def changes():
     with V1() as s:
-        replay(s, "changes.jsonl", 90)
+        replay(s, "changes.jsonl", 110)
+        for target in ("changes?path=%splaces/r", "diff?path=%splaces/r/d/x", "commits?path=%splaces/r"):
+            a, there = (s.ask("GET", "/api/git/" + target % at).json() for at in ("", s.work_dir + "/"))
+            equal(a == there and str(a) not in ("[]", ""), True, (target, a, there))
 
 
 def archive():
@@ -384,5 +425,5 @@ def table():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([bash, directories, account, home, transfer, commits, changes, archive, secrets_in_archives,
-                        archive_of_a_git_that_waits, large_archive, cors, cors_elsewhere, table]))
+    sys.exit(run_tests([bash, directories, account, home, transfer, errors, ranges, commits, changes, archive,
+                        secrets_in_archives, archive_of_a_git_that_waits, large_archive, cors, cors_elsewhere, table]))

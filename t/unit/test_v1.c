@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -105,8 +106,8 @@ START_TEST(times_of_a_query)
 		ck_assert_int_eq(us, times[_i].us);
 	} else {
 		ck_assert_int_eq(answer.status, 422);
-		ck_assert_ptr_nonnull(
-		    strstr(hr_buf_str(&answer.body), "at: must be a date and time"));
+		ck_assert_ptr_nonnull(strstr(hr_buf_str(&answer.body),
+		    "\"loc\":[\"query\",\"at\"],\"msg\":\"Input should be a valid datetime"));
 	}
 	us = -7;
 	ck_assert(hr_v1_time(&call, "other", &us));
@@ -114,36 +115,195 @@ START_TEST(times_of_a_query)
 }
 END_TEST
 
+/* Compares the only error of the answer. */
+static void
+assert_error(const char *type, const char *msg)
+{
+	HR_BUF(wanted, 1000);
+
+	ck_assert_int_eq(answer.status, 422);
+	hr_buf_addf(&wanted, "{\"detail\":[{\"type\":\"%s\",\"loc\":[\"query\",", type);
+	ck_assert_msg(
+	    strncmp(hr_buf_str(&answer.body), wanted.p, wanted.len) == 0, "%s", answer.body.p);
+	hr_buf_reset(&wanted);
+	hr_buf_addf(&wanted, "\"msg\":\"%s\",\"input\":", msg);
+	ck_assert_msg(strstr(answer.body.p, wanted.p) != NULL, "%s", answer.body.p);
+	ck_assert_str_eq(answer.body.p + answer.body.len - 3, "}]}");
+}
+
+static const char no_int[] =
+    "Input should be a valid integer, unable to parse string as an integer";
+
 START_TEST(numbers_of_a_query)
 {
 	static const struct {
-		const char *uri;
-		long long n; /* -1: refused */
-	} rows[] = {
-	    {"/x", 5},
-	    {"/x?n=1", 1},
-	    {"/x?n=100", 100},
-	    {"/x?n=%20+7", 7},
-	    {"/x?n=0", -1},
-	    {"/x?n=101", -1},
-	    {"/x?n=", -1},
-	    {"/x?n=a", -1},
-	    {"/x?n=1%00", -1},
-	};
+		const char *text;
+		long long n;
+		bool fine;
+	} rows[] = {{"1", 1, true}, {"-7", -7, true}, {"%20+7", 7, true}, {"%2B5", 5, true},
+	    {"5%C2%A0", 5, true}, {"1_0", 10, true}, {"1_0_0", 100, true}, {"007", 7, true},
+	    {"5.00", 5, true}, {"-0.0", 0, true}, {"10", 10, true}, {"100.0%20", 100, true},
+	    {"99999999999999999999", LLONG_MAX, true}, {"-99999999999999999999", -LLONG_MAX, true},
+	    {"", 0, false}, {"x", 0, false}, {"5.", 0, false}, {".0", 0, false}, {"-", 0, false},
+	    {"1.5", 0, false}, {"1__0", 0, false}, {"_1", 0, false}, {"1_", 0, false},
+	    {"1e1", 0, false}, {"--5", 0, false}, {"%2B%2B5", 0, false}, {"1%00", 0, false},
+	    {"%D9%A3", 0, false}};
 	HR_BUF(path, 1000);
+	char uri[64];
 	long long n;
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		ask(rows[i].uri, &path);
-		n = 5;
-		ck_assert_msg(
-		    hr_v1_number(&call, "n", 1, 100, &n) == (rows[i].n >= 0), "%s", rows[i].uri);
-		if (rows[i].n >= 0)
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		(void)snprintf(uri, sizeof(uri), "/x?n=%s", rows[i].text);
+		ask(uri, &path);
+		ck_assert_msg(hr_v1_number(&call, "n", &n) == rows[i].fine, "%s", rows[i].text);
+		if (rows[i].fine)
 			ck_assert_int_eq(n, rows[i].n);
 		else
-			ck_assert_int_eq(answer.status, 422);
+			assert_error("int_parsing", no_int);
 	}
+	n = 5;
+	ck_assert(hr_v1_number(&call, "other", &n));
+	ck_assert_int_eq(n, 5);
+}
+END_TEST
+
+START_TEST(limits_of_a_query)
+{
+	HR_BUF(path, 1000);
+	long long n = 5;
+
+	ask("/x", &path);
+	ck_assert(hr_v1_limit(&call, true, 100, &n));
+	ck_assert_int_eq(n, 5);
+	ask("/x?limit=100", &path);
+	ck_assert(hr_v1_limit(&call, true, 100, &n));
+	ck_assert_int_eq(n, 100);
+	ask("/x?limit=0", &path);
+	ck_assert(!hr_v1_limit(&call, true, 100, &n));
+	assert_error("greater_than", "Input should be greater than 0");
+	ask("/x?limit=0", &path);
+	ck_assert(!hr_v1_limit(&call, false, 200, &n));
+	assert_error("greater_than_equal", "Input should be greater than or equal to 1");
+	ask("/x?limit=201", &path);
+	ck_assert(!hr_v1_limit(&call, false, 200, &n));
+	assert_error("less_than_equal", "Input should be less than or equal to 200");
+	ask("/x?limit=x", &path);
+	ck_assert(!hr_v1_limit(&call, true, 100, &n));
+	assert_error("int_parsing", no_int);
+}
+END_TEST
+
+START_TEST(errors_of_times)
+{
+	static const struct {
+		const char *text, *error;
+	} rows[] = {{"1e9", "input is too short"}, {"", "input is too short"},
+	    {"abcd-01-01", "invalid character in year"},
+	    {"-2020-01-01", "invalid character in year"},
+	    {"2020-xx-01", "invalid character in month"},
+	    {"2020-01-xx", "invalid character in day"},
+	    {"2020x01-01", "invalid date separator, expected `-`"},
+	    {"2020-01x01", "invalid date separator, expected `-`"},
+	    {"9999999999999999999999999", "invalid date separator, expected `-`"},
+	    {"2020-13-01", "month value is outside expected range of 1-12"},
+	    {"2021-02-29", "day value is outside expected range"},
+	    {"2020-01-00", "day value is outside expected range"},
+	    {"2020-01-01T24:00", "unexpected extra characters at the end of the input"},
+	    {"2020-01-01%00", "unexpected extra characters at the end of the input"},
+	    {"99999999999999999", "dates after 9999 are not supported as unix timestamps"},
+	    {"-99999999999999999", "dates before 0000 are not supported as unix timestamps"}};
+	HR_BUF(path, 1000);
+	HR_BUF(msg, 200);
+	char uri[128];
+	int64_t us;
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		(void)snprintf(uri, sizeof(uri), "/x?at=%s", rows[i].text);
+		ask(uri, &path);
+		ck_assert_msg(!hr_v1_time(&call, "at", &us), "%s", rows[i].text);
+		hr_buf_reset(&msg);
+		hr_buf_addf(&msg, "Input should be a valid datetime or date, %s", rows[i].error);
+		assert_error("datetime_from_date_parsing", msg.p);
+	}
+	ask("/x?at=0000-01-01", &path);
+	ck_assert(!hr_v1_time(&call, "at", &us));
+	assert_error(
+	    "datetime_parsing", "Input should be a valid datetime, year 0 is out of range");
+}
+END_TEST
+
+START_TEST(uuids_of_a_query)
+{
+	static const struct {
+		const char *text, *error; /* error NULL: a UUID */
+	} rows[] = {{ID_A, NULL}, {DASHED_A, NULL}, {"urn:uuid:" DASHED_A, NULL},
+	    {"{" DASHED_A "}", NULL}, {"", "invalid length: found 0"},
+	    {ID_A "0", "invalid length: found 33"}, {"x", "invalid character: found `x` at 0"},
+	    {"urn:uuid:x", "invalid character: found `x` at 9"},
+	    {"{0x}", "invalid character: found `x` at 2"},
+	    {"URN:UUID:" DASHED_A, "invalid character: found `U` at 0"},
+	    {"{" DASHED_A, "invalid character: found `{` at 0"},
+	    {"00\xc3\xa9g", "invalid character: found `\xc3\xa9` at 2"},
+	    {"{" ID_A "}", "invalid group count: expected 5, found 1"},
+	    {"urn:uuid:" ID_A, "invalid group count: expected 5, found 1"},
+	    {"0-0", "invalid group count: expected 5, found 2"},
+	    {DASHED_A "-0", "invalid group count: expected 5, found 6"},
+	    {"----", "invalid group length in group 0: expected 8, found 0"},
+	    {"01234567-89-abcdef-0123-456789ab0000",
+		"invalid group length in group 1: expected 4, found 2"},
+	    {DASHED_A "0", "invalid group length in group 4: expected 12, found 13"},
+	    {"urn:uuid:" DASHED_A "0", "invalid group length in group 4: expected 12, found 22"}};
+	struct hr_v1_input in = {"query", "id", {NULL, 0}};
+	struct hr_v1_command m;
+	struct hr_span id;
+	HR_BUF(path, 1000);
+	HR_BUF(msg, 200);
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		ask("/x", &path);
+		in.text = hr_span_of(rows[i].text);
+		ck_assert_msg(
+		    hr_v1_uuid(&call, &in, &id) == (rows[i].error == NULL), "%s", rows[i].text);
+		if (rows[i].error == NULL) {
+			ck_assert(hr_v1_parse_id(&m, id));
+			ck_assert_str_eq(m.id, DASHED_A);
+		} else {
+			hr_buf_reset(&msg);
+			hr_buf_addf(&msg, "Input should be a valid UUID, %s", rows[i].error);
+			assert_error("uuid_parsing", msg.p);
+		}
+	}
+}
+END_TEST
+
+START_TEST(all_errors_of_a_query)
+{
+	static const char *const kinds[] = {"a", "b", "c", NULL};
+	size_t kind = 7;
+	long long n = 5;
+	HR_BUF(path, 1000);
+
+	ask("/x?kind=&limit=0", &path);
+	ck_assert(!hr_v1_required(&call, "path"));
+	ck_assert(!hr_v1_one_of(&call, "kind", "enum", kinds, &kind));
+	ck_assert(!hr_v1_limit(&call, true, 100, &n));
+	ck_assert_str_eq(hr_buf_str(&answer.body),
+	    "{\"detail\":[{\"type\":\"missing\",\"loc\":[\"query\",\"path\"],"
+	    "\"msg\":\"Field required\",\"input\":null},"
+	    "{\"type\":\"enum\",\"loc\":[\"query\",\"kind\"],"
+	    "\"msg\":\"Input should be 'a', 'b' or 'c'\",\"input\":\"\","
+	    "\"ctx\":{\"expected\":\"'a', 'b' or 'c'\"}},"
+	    "{\"type\":\"greater_than\",\"loc\":[\"query\",\"limit\"],"
+	    "\"msg\":\"Input should be greater than 0\",\"input\":\"0\",\"ctx\":{\"gt\":0}}]}");
+	ask("/x?kind=b&path=", &path);
+	ck_assert(hr_v1_required(&call, "path"));
+	ck_assert(hr_v1_one_of(&call, "kind", "enum", kinds, &kind));
+	ck_assert_uint_eq(kind, 1);
+	ck_assert(hr_v1_one_of(&call, "other", "enum", kinds, &kind));
+	ck_assert_uint_eq(kind, 1);
 }
 END_TEST
 
@@ -158,7 +318,7 @@ START_TEST(truths_of_a_query)
 	ck_assert(hr_v1_truth(&call, "other", &yes) && !yes);
 	ck_assert(hr_v1_truth(&call, "y", &yes) && yes);
 	ck_assert(!hr_v1_truth(&call, "bad", &yes));
-	ck_assert_int_eq(answer.status, 422);
+	assert_error("bool_parsing", "Input should be a valid boolean, unable to interpret input");
 }
 END_TEST
 
@@ -471,6 +631,10 @@ main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_loop_test(t, times_of_a_query, 0, (int)(sizeof(times) / sizeof(*times)));
 	tcase_add_test(t, numbers_of_a_query);
+	tcase_add_test(t, limits_of_a_query);
+	tcase_add_test(t, errors_of_times);
+	tcase_add_test(t, uuids_of_a_query);
+	tcase_add_test(t, all_errors_of_a_query);
 	tcase_add_test(t, truths_of_a_query);
 	tcase_add_test(t, ids);
 	tcase_add_test(t, numbered_ids);

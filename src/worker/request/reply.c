@@ -57,6 +57,7 @@ hr_reply_request(FCGX_Request *fcgi, struct hr_request *ret)
 	ret->range = param(fcgi, "HTTP_RANGE");
 	ret->if_range = param(fcgi, "HTTP_IF_RANGE");
 	ret->if_none_match = param(fcgi, "HTTP_IF_NONE_MATCH");
+	ret->conditional = param(fcgi, "HANDRAIL_CONDITIONAL")[0] != '\0';
 	ret->accept = param(fcgi, "HTTP_ACCEPT");
 	ret->last_event_id = param(fcgi, "HTTP_LAST_EVENT_ID");
 	ret->cookie = param(fcgi, "HTTP_COOKIE");

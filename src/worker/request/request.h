@@ -38,6 +38,7 @@ struct hr_request {
 	const char *user_agent;      /* value of User-Agent */
 	/* used by /download_file */
 	const char *range, *if_range, *if_none_match;
+	bool conditional; /* true: If-Match, If-Modified-Since or If-Unmodified-Since is sent */
 	/* used by /handrail/v1/output */
 	const char *accept, *last_event_id;
 	/* sent by a browser that has signed in to the page */

@@ -163,6 +163,16 @@ number_of(struct json_object *v, double *ret)
 	return end == p + len;
 }
 
+/* Returns true if a string that number_of() has parsed is an integer: "1.0", but not "1e3". */
+static bool
+is_whole(struct json_object *v, double d)
+{
+	size_t len;
+	const char *p = hr_json_str(v, &len);
+
+	return d == floor(d) && strcspn(p, "eE") >= len;
+}
+
 static void
 check_strings(struct errors *e, const char *where, struct json_object *list)
 {
@@ -268,7 +278,7 @@ check_value(
 			    v, NULL);
 		break;
 	case HR_REX_INT:
-		if (!number_of(v, &d))
+		if (!number_of(v, &d) || (text && !is_whole(v, d)))
 			add(e, text ? "int_parsing" : "int_type", where,
 			    text ? "Input should be a valid integer, unable to parse string as an "
 				   "integer"
@@ -362,6 +372,41 @@ choose(struct errors *e, const struct hr_rex_model *m, struct json_object *body)
 	return NULL;
 }
 
+/* Sends the errors and frees them. Returns true if there are none. */
+static bool
+finish(struct errors *e, struct hr_answer *ret)
+{
+	bool fine = e->n == 0;
+
+	if (!fine) {
+		hr_answer_reset(ret);
+		ret->status = 422;
+		hr_buf_adds(&ret->body, "{\"detail\":[");
+		hr_buf_add(&ret->body, hr_buf_str(&e->b), e->b.len);
+		hr_buf_adds(&ret->body, "]}");
+		if (e->b.fail != HR_OK || e->where.fail != HR_OK)
+			hr_answer_generic(ret);
+	}
+	hr_buf_done(&e->b);
+	hr_buf_done(&e->where);
+	return fine;
+}
+
+bool
+hr_rex_check_list(bool given, struct json_object *body, struct hr_answer *ret)
+{
+	struct errors e = {.n = 0};
+
+	hr_buf_init(&e.b, HR_ANSWER_MAX);
+	if (!given)
+		add(&e, "missing", "", "Field required", NULL, NULL);
+	else if (hr_json_type(body) != HR_PY_LIST)
+		add(&e, "list_type", "", "Input should be a valid list", body, NULL);
+	else
+		check_strings(&e, "", body);
+	return finish(&e, ret);
+}
+
 bool
 hr_rex_check(const struct hr_rex_model *m, struct json_object *body, struct hr_answer *ret)
 {
@@ -392,18 +437,7 @@ hr_rex_check(const struct hr_rex_model *m, struct json_object *body, struct hr_a
 			}
 		}
 	}
-	if (e.n > 0) {
-		hr_answer_reset(ret);
-		ret->status = 422;
-		hr_buf_adds(&ret->body, "{\"detail\":[");
-		hr_buf_add(&ret->body, hr_buf_str(&e.b), e.b.len);
-		hr_buf_adds(&ret->body, "]}");
-		if (e.b.fail != HR_OK || e.where.fail != HR_OK)
-			hr_answer_generic(ret);
-	}
-	hr_buf_done(&e.b);
-	hr_buf_done(&e.where);
-	return e.n == 0;
+	return finish(&e, ret);
 }
 
 struct hr_span

@@ -172,8 +172,9 @@ hr_handle_rex_key(struct hr_worker *w, struct hr_request *r, struct hr_answer *r
 	ret->status = has_key(w, r) ? 204 : 403;
 }
 
-bool
-hr_rex_take_body(struct hr_rex_call *c, const struct hr_rex_model *m)
+/* Reads and decodes the body. Returns false after sending an error. */
+static bool
+decode_body(struct hr_rex_call *c)
 {
 	struct hr_json_error e;
 	HR_BUF(where, 64);
@@ -183,7 +184,7 @@ hr_rex_take_body(struct hr_rex_call *c, const struct hr_rex_model *m)
 		return false;
 	if (c->w->body.len == 0 ||
 	    hr_json_decode(hr_buf_str(&c->w->body), c->w->body.len, &c->body, &e) == 0)
-		return hr_rex_check(m, c->body, c->ret);
+		return true;
 	if (e.verdict == HR_JSON_NOMEM)
 		return hr_answer_generic(c->ret);
 	if (e.verdict != HR_JSON_SYNTAX)
@@ -193,6 +194,18 @@ hr_rex_take_body(struct hr_rex_call *c, const struct hr_rex_model *m)
 	(void)hr_json_put_str(&ctx, e.text, strlen(e.text), HR_JSON_REPLACE);
 	return hr_rex_refuse(c->ret, "json_invalid", hr_buf_str(&where), "JSON decode error", "{}",
 	    hr_buf_str(&ctx));
+}
+
+bool
+hr_rex_take_body(struct hr_rex_call *c, const struct hr_rex_model *m)
+{
+	return decode_body(c) && hr_rex_check(m, c->body, c->ret);
+}
+
+bool
+hr_rex_take_list(struct hr_rex_call *c)
+{
+	return decode_body(c) && hr_rex_check_list(c->w->body.len > 0, c->body, c->ret);
 }
 
 void

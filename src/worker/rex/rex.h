@@ -57,6 +57,9 @@ extern const struct hr_rex_model hr_rex_create_model, hr_rex_run_model, hr_rex_c
 
 /* Checks a body, which is NULL for null. Returns false after sending errors in FastAPI's format. */
 bool hr_rex_check(const struct hr_rex_model *m, struct json_object *body, struct hr_answer *ret);
+/* Checks a body that must be a list of strings; given: the request has one. Returns false after
+ * sending errors. */
+bool hr_rex_check_list(bool given, struct json_object *body, struct hr_answer *ret);
 /* Sends a 422 with one entry for a missing or unreadable body. `where` follows "body" in loc.
  * Returns false. */
 bool hr_rex_refuse(struct hr_answer *ret, const char *type, const char *where, const char *msg,
@@ -71,6 +74,7 @@ bool hr_rex_true(const struct hr_rex_call *c, const char *name);
 
 /* Reads and checks the body. Returns false after sending an error. */
 bool hr_rex_take_body(struct hr_rex_call *c, const struct hr_rex_model *m);
+bool hr_rex_take_list(struct hr_rex_call *c);
 /* Sends an exception that the client raises: `class` with its module, the message, and extra_info
  * as JSON ("": none). Both functions return false. */
 bool hr_rex_raise(

@@ -143,22 +143,49 @@ leave_to_nginx(const struct hr_worker *w, int fd, const struct stat *st, struct 
 	return true;
 }
 
+void
+hr_download_describe(
+    const struct stat *st, struct hr_answer *ret, struct hr_buf *etag, struct hr_buf *date)
+{
+	hr_answer_header(ret, "X-Content-Type-Options", "nosniff");
+	hr_answer_header(ret, "Content-Security-Policy", "default-src 'none'; sandbox");
+	hr_filebody_etag(etag, st->st_mtime, st->st_size);
+	hr_filebody_date(date, st->st_mtime);
+	hr_answer_header(ret, "ETag", hr_buf_str(etag));
+	hr_answer_header(ret, "Last-Modified", hr_buf_str(date));
+	hr_answer_header(ret, "Accept-Ranges", "bytes");
+}
+
+void
+hr_download_part(int *fd, off_t size, off_t from, off_t len, struct hr_answer *ret)
+{
+	struct hr_stream s = {.send = hr_filebody_send, .done = hr_filebody_free, .length = len};
+	HR_BUF(part, 128);
+
+	if (ret->status == 206) {
+		hr_buf_addf(&part, "bytes %lld-%lld/%lld", (long long)from,
+		    (long long)(from + len - 1), (long long)size);
+		hr_answer_header(ret, "Content-Range", hr_buf_str(&part));
+	}
+	s.arg = hr_filebody_new(*fd, from, len);
+	*fd = -1;
+	if (s.arg != NULL)
+		hr_answer_stream(ret, &s);
+	else
+		hr_answer_generic(ret);
+}
+
 /* Sends the file; the streamed body takes ownership of *fd. */
 static void
 send_ourselves(const struct hr_request *r, int *fd, const struct stat *st, struct hr_answer *ret)
 {
-	struct hr_stream s = {.send = hr_filebody_send, .done = hr_filebody_free};
 	HR_BUF(etag, 64);
 	HR_BUF(date, 64);
 	HR_BUF(part, 128);
 	off_t from = 0, len = st->st_size;
 	enum hr_range range = HR_RANGE_ALL;
 
-	hr_filebody_etag(&etag, st->st_mtime, st->st_size);
-	hr_filebody_date(&date, st->st_mtime);
-	hr_answer_header(ret, "ETag", hr_buf_str(&etag));
-	hr_answer_header(ret, "Last-Modified", hr_buf_str(&date));
-	hr_answer_header(ret, "Accept-Ranges", "bytes");
+	hr_download_describe(st, ret, &etag, &date);
 	if (r->if_range[0] == '\0' || strcmp(r->if_range, hr_buf_str(&etag)) == 0 ||
 	    strcmp(r->if_range, hr_buf_str(&date)) == 0)
 		range = hr_range_parse(r->range, st->st_size, &from, &len);
@@ -170,57 +197,51 @@ send_ourselves(const struct hr_request *r, int *fd, const struct stat *st, struc
 		hr_buf_addf(&part, "bytes */%lld", (long long)st->st_size);
 		hr_answer_header(ret, "Content-Range", hr_buf_str(&part));
 	} else {
-		if (range == HR_RANGE_PART) {
-			ret->status = 206;
-			hr_buf_addf(&part, "bytes %lld-%lld/%lld", (long long)from,
-			    (long long)(from + len - 1), (long long)st->st_size);
-			hr_answer_header(ret, "Content-Range", hr_buf_str(&part));
-		}
-		s.length = len;
-		s.arg = hr_filebody_new(*fd, from, len);
-		*fd = -1;
-		if (s.arg != NULL)
-			hr_answer_stream(ret, &s);
-		else
-			hr_answer_generic(ret);
+		ret->status = range == HR_RANGE_PART ? 206 : ret->status;
+		hr_download_part(fd, st->st_size, from, len, ret);
 	}
 }
 
-void
-hr_download_file(
-    const struct hr_worker *w, const struct hr_request *r, const char *path, struct hr_answer *ret)
+bool
+hr_download_open(const char *path, int *ret_fd, struct stat *ret_st, struct hr_answer *ret)
 {
 	HR_CLOSE int fd = hr_reach_open_as(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, false);
 	HR_BUF(why, HR_TARGET_TEXT_MAX);
-	struct stat st;
 
-	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) {
-		hr_answer_detail(ret, 500, "404: File not found");
-	} else if (fd < 0 || fstat(fd, &st) < 0 || hr_whole_take(&fd, &st) < 0) {
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
+		return hr_answer_detail(ret, 500, "404: File not found");
+	if (fd < 0 || fstat(fd, ret_st) < 0 || hr_whole_take(&fd, ret_st) < 0) {
 		(void)hr_oserror_put(&why, errno, path);
-		hr_answer_detail(ret, 500, hr_buf_str(&why));
-	} else if (!S_ISREG(st.st_mode)) {
-		hr_answer_detail(ret, 500,
-		    S_ISDIR(st.st_mode) ? "400: Path is a directory" : "400: Not a regular file");
-	} else {
-		ret->content_type = "application/octet-stream";
-		hr_answer_disposition(ret, path, "");
-		if (r->direct || !leave_to_nginx(w, fd, &st, ret)) {
-			hr_answer_header(ret, "X-Content-Type-Options", "nosniff");
-			hr_answer_header(
-			    ret, "Content-Security-Policy", "default-src 'none'; sandbox");
-			send_ourselves(r, &fd, &st, ret);
-		}
+		return hr_answer_detail(ret, 500, hr_buf_str(&why));
 	}
+	if (!S_ISREG(ret_st->st_mode))
+		return hr_answer_detail(ret, 500,
+		    S_ISDIR(ret_st->st_mode) ? "400: Path is a directory"
+					     : "400: Not a regular file");
+	ret->content_type = "application/octet-stream";
+	hr_answer_disposition(ret, path, "");
+	*ret_fd = fd;
+	fd = -1;
+	return true;
+}
+
+void
+hr_download_send(const struct hr_worker *w, const struct hr_request *r, int *fd,
+    const struct stat *st, struct hr_answer *ret)
+{
+	if (r->direct || !leave_to_nginx(w, *fd, st, ret))
+		send_ourselves(r, fd, st, ret);
 }
 
 void
 hr_handle_download_one(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	HR_BUF(path, QUERY_MAX);
+	HR_CLOSE int fd = -1;
+	struct stat st;
 
 	if (strcmp(r->method, "GET") != 0 && strcmp(r->method, "HEAD") != 0)
 		hr_answer_detail(ret, 405, "Method Not Allowed");
-	else if (wanted_path(r, &path, ret))
-		hr_download_file(w, r, hr_buf_str(&path), ret);
+	else if (wanted_path(r, &path, ret) && hr_download_open(hr_buf_str(&path), &fd, &st, ret))
+		hr_download_send(w, r, &fd, &st, ret);
 }

@@ -586,7 +586,7 @@ hr_handle_upload(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 
 bool
 hr_upload_to(struct hr_worker *w, const struct hr_request *r, const struct hr_buf *path,
-    uint64_t *ret_size, struct hr_answer *ret)
+    uint64_t *ret_size, struct hr_buf *ret_field, struct hr_answer *ret)
 {
 	const char *slash = memrchr(path->p, '/', path->len);
 	struct upload u;
@@ -600,6 +600,8 @@ hr_upload_to(struct hr_worker *w, const struct hr_request *r, const struct hr_bu
 	hr_buf_add(&u.destination, path->p, slash > path->p ? (size_t)(slash - path->p) : 1);
 	upload(&u, r, ret);
 	*ret_size = u.last.size;
+	if (u.got == GOT_FIELD)
+		hr_buf_add(ret_field, hr_buf_str(&u.last_field), u.last_field.len);
 	upload_done(&u);
 	return ret->status == 200;
 }

@@ -92,21 +92,15 @@ put_pattern(struct hr_rex_call *c, struct hr_buf *text, const struct hr_buf *pat
 
 /* Appends the command. Returns false after sending an error. */
 static bool
-put_command(struct hr_rex_call *c, const struct hr_buf *path, struct hr_buf *text, bool *ret_tar)
+put_command(
+    struct hr_rex_call *c, const struct hr_buf *path, bool tar, bool excludes, struct hr_buf *text)
 {
-	HR_BUF(format, 64);
 	HR_BUF(ref, PATTERN_MAX);
 	HR_BUF(one, PATTERN_MAX);
-	bool some = true, given = hr_request_query(c->r, "format", &format);
 	size_t i;
 
-	*ret_tar = given && strcmp(hr_buf_str(&format), "tar.gz") == 0;
-	if (given && !*ret_tar && strcmp(hr_buf_str(&format), "git-delta") != 0)
-		return hr_answer_detail(c->ret, 422, "format must be 'git-delta' or 'tar.gz'");
-	if (!hr_v1_truth(c, "use_default_excludes", &some))
-		return false;
 	hr_shell_quote(text, c->w->libexec_dir, strlen(c->w->libexec_dir));
-	hr_buf_addf(text, "/handrail-git v1-archive %s ", *ret_tar ? "tar.gz" : "git-delta");
+	hr_buf_addf(text, "/handrail-git v1-archive %s ", tar ? "tar.gz" : "git-delta");
 	hr_shell_quote(text, path->p, path->len);
 	if (hr_request_query(c->r, "base_ref", &ref)) {
 		if (ref.fail != HR_OK || strlen(hr_buf_str(&ref)) != ref.len)
@@ -116,7 +110,7 @@ put_command(struct hr_rex_call *c, const struct hr_buf *path, struct hr_buf *tex
 		hr_shell_quote(text, hr_buf_str(&ref), ref.len);
 	}
 	hr_buf_adds(text, " --");
-	for (i = 0; some && usual[i] != NULL; i++)
+	for (i = 0; excludes && usual[i] != NULL; i++)
 		hr_buf_addf(text, " '%s'", usual[i]);
 	for (i = 0; hr_request_query_at(c->r, "exclude", i, &one); i++) {
 		if (i == PATTERNS_MAX)
@@ -182,7 +176,7 @@ read_head(struct hr_rex_call *c, struct archive *a, struct hr_err *err)
 }
 
 void
-hr_v1_archive(struct hr_rex_call *c, const struct hr_buf *path)
+hr_v1_archive(struct hr_rex_call *c, const struct hr_buf *path, bool tar, bool excludes)
 {
 	const struct hr_shell_place place = {.run_dir = c->w->run_dir};
 	const struct timeval silence = {.tv_sec = SILENCE_S};
@@ -192,9 +186,8 @@ hr_v1_archive(struct hr_rex_call *c, const struct hr_buf *path)
 	HR_BUF(text, TEXT_MAX);
 	struct hr_err err = {0};
 	struct archive *a;
-	bool tar;
 
-	if (!put_command(c, path, &text, &tar))
+	if (!put_command(c, path, tar, excludes, &text))
 		return;
 	req.command = hr_span_of_buf(&text);
 	a = calloc(1, sizeof(*a));
@@ -222,12 +215,10 @@ hr_v1_archive(struct hr_rex_call *c, const struct hr_buf *path)
 void
 hr_v1_trajectory(struct hr_rex_call *c, struct hr_span id)
 {
-	struct hr_v1_command m;
+	const struct hr_v1_input in = {"path", "conversation_id", id};
 
 	if (id.len == 0 || memchr(id.p, '/', id.len) != NULL)
 		hr_answer_detail(c->ret, 404, "Not Found");
-	else if (hr_v1_parse_id(&m, id) || m.id[0] != '\0')
+	else if (hr_v1_uuid(c, &in, &id))
 		hr_answer_detail(c->ret, 404, "Conversation not found");
-	else
-		hr_answer_detail(c->ret, 422, "the conversation's id must be a UUID");
 }

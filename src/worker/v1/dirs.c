@@ -192,26 +192,23 @@ find_page(const struct hr_strv *keys, const char *page)
 }
 
 void
-hr_v1_subdirectories(struct hr_rex_call *c, const struct hr_buf *path)
+hr_v1_subdirectories(
+    struct hr_rex_call *c, const struct hr_buf *path, const struct hr_v1_listing *l)
 {
 	HR_CLEAN(hr_strv_done) struct hr_strv keys = {0};
 	HR_BUF(page, KEY_MAX);
 	struct hr_buf *b = &c->ret->body;
-	long long limit = 100;
-	bool hidden = false;
 	size_t from, to;
 	int sys;
 
-	if (!hr_v1_number(c, "limit", 1, 100, &limit) || !hr_v1_truth(c, "include_hidden", &hidden))
-		return;
-	sys = read_keys(c, path->p, hidden, &keys);
+	sys = read_keys(c, path->p, l->hidden, &keys);
 	if (sys != 0) {
 		refuse(c, path->p, sys);
 		return;
 	}
 	(void)hr_request_query(c->r, "page_id", &page);
 	from = find_page(&keys, hr_buf_str(&page));
-	to = keys.n - from > (size_t)limit ? from + (size_t)limit : keys.n;
+	to = keys.n - from > (size_t)l->limit ? from + (size_t)l->limit : keys.n;
 	hr_buf_adds(b, "{\"items\":");
 	put_entries(b, "name", path, &keys, from, to);
 	hr_json_put_named(b, "next_page_id", to < keys.n ? name_of(keys.v[to]) : NULL);

@@ -147,6 +147,15 @@ put_found(struct hr_rex_call *c, struct hr_span id)
 	return found;
 }
 
+bool
+hr_v1_is_output(struct hr_rex_call *c, struct hr_span id)
+{
+	bool found = put_found(c, id) > 0;
+
+	hr_buf_reset(&c->ret->body);
+	return found;
+}
+
 static void
 refuse_later(struct hr_rex_call *c)
 {
@@ -167,17 +176,12 @@ hr_v1_get_event(struct hr_rex_call *c, struct hr_span id)
 void
 hr_v1_get_events(struct hr_rex_call *c)
 {
-	HR_PUT struct json_object *ids = NULL;
 	struct hr_buf *b = &c->ret->body;
 	size_t i, n;
 
-	if (!hr_worker_body(c->w, c->r, HR_JSON_BODY_MAX, c->ret))
+	if (!hr_rex_take_list(c))
 		return;
-	(void)hr_json_decode(hr_buf_str(&c->w->body), c->w->body.len, &ids, NULL);
-	n = hr_json_type(ids) == HR_PY_LIST ? hr_json_count(ids) : IDS_MAX + 1;
-	for (i = 0; n <= IDS_MAX && i < n; i++)
-		if (hr_json_type(hr_json_entry(ids, i)) != HR_PY_STR)
-			n = IDS_MAX + 1;
+	n = hr_json_count(c->body);
 	if (n > IDS_MAX) {
 		hr_answer_detail(c->ret, 422, "the body must be a list of at most 1000 ids");
 		return;
@@ -186,7 +190,7 @@ hr_v1_get_events(struct hr_rex_call *c)
 	for (i = 0; i < n; i++) {
 		struct hr_span id;
 
-		id.p = hr_json_str(hr_json_entry(ids, i), &id.len);
+		id.p = hr_json_str(hr_json_entry(c->body, i), &id.len);
 		hr_buf_adds(b, i > 0 ? "," : "");
 		if (put_found(c, id) <= 0)
 			hr_buf_adds(b, "null");
@@ -324,6 +328,7 @@ put_page(struct hr_rex_call *c, const struct found *f, const struct wanted *w)
 	while (w->page.id[0] != '\0' && i < n &&
 	       (e[i].order != w->page_order || strcmp(l[e[i].at].m.id, w->page.id) != 0))
 		i++;
+	i = i < n ? i : 0;
 	hr_buf_adds(b, "{\"items\":[");
 	for (first = i; i < n && i - first < (size_t)w->limit && bytes < ROOM; i++) {
 		hr_buf_adds(b, i > first ? "," : "");
@@ -339,61 +344,51 @@ put_page(struct hr_rex_call *c, const struct found *f, const struct wanted *w)
 		b->fail = HR_E_NOMEM;
 }
 
-/* Sets *ret if the query has one of the two words. Returns false after sending an error for another
- * word. */
-static bool
-choose(struct hr_rex_call *c, const char *name, const char *one, const char *two, int *ret)
-{
-	HR_BUF(text, 64);
-
-	if (!hr_request_query(c->r, name, &text))
-		return true;
-	*ret = strcmp(hr_buf_str(&text), one) == 0   ? 1
-	       : strcmp(hr_buf_str(&text), two) == 0 ? 2
-						     : 0;
-	return *ret != 0 ||
-	       hr_answer_detail(c->ret, 422, "kind__eq or sort_order has no such value");
-}
-
-/* Parses the ids of the query. Returns false after sending an error. */
+/* Parses the ids of the query. A page that is unknown is the first one, as in the original. Returns
+ * false after adding an error. */
 static bool
 read_ids(struct hr_rex_call *c, struct wanted *w, bool *ret_unknown)
 {
-	HR_BUF(of, 256);
-	HR_BUF(page, 256);
-	bool known = hr_request_query(c->r, "command_id__eq", &of);
+	HR_BUF(of, HR_V1_TEXT_MAX);
+	HR_BUF(page, HR_V1_TEXT_MAX);
+	struct hr_v1_input in = {"query", "command_id__eq", {NULL, 0}};
 
-	/* handrail's ids end with four zeros; another UUID is that of no command */
-	*ret_unknown = known && !hr_v1_parse_id(&w->of, hr_span_of_buf(&of));
-	if (*ret_unknown && (w->of.id[0] == '\0' || (of.len != 32 && of.len != HR_V1_ID - 1)))
-		return hr_answer_detail(c->ret, 422, "command_id__eq must be a UUID");
-	if (!hr_request_query(c->r, "page_id", &page) || page.len == 0)
+	*ret_unknown = false;
+	if (hr_request_query(c->r, "page_id", &page) &&
+	    !parse_event(hr_span_of_buf(&page), &w->page, &w->page_order))
+		w->page.id[0] = '\0';
+	if (!hr_request_query(c->r, in.name, &of))
 		return true;
-	if (*ret_unknown || !parse_event(hr_span_of_buf(&page), &w->page, &w->page_order) ||
-	    (known && (w->page_order < 0 || strcmp(w->page.id, w->of.id) != 0)))
-		return hr_answer_detail(
-		    c->ret, 422, "page_id is no next_page_id of that command's");
+	in.text = (struct hr_span){hr_buf_str(&of), of.len};
+	if (!hr_v1_uuid(c, &in, &in.text))
+		return false;
+	/* handrail's ids end with four zeros; another UUID is that of no command */
+	*ret_unknown = !hr_v1_parse_id(&w->of, in.text);
 	return true;
 }
 
-/* Parses the query. Returns false after sending an error. */
+/* Parses the query. Returns false after sending the errors. */
 static bool
 read_query(struct hr_rex_call *c, struct wanted *w, bool *ret_unknown)
 {
-	int kind = 0, order = 1;
+	static const char *const kinds[] = {"BashCommand", "BashOutput", NULL};
+	static const char *const orders[] = {"TIMESTAMP", "TIMESTAMP_DESC", NULL};
+	size_t kind = 2, order = 0;
+	bool fine;
 
-	if (!choose(c, "kind__eq", "BashCommand", "BashOutput", &kind) ||
-	    !choose(c, "sort_order", "TIMESTAMP", "TIMESTAMP_DESC", &order) ||
-	    !hr_v1_number(c, "order__gt", LLONG_MIN, LLONG_MAX, &w->after) ||
-	    !hr_v1_number(c, "limit", 1, 100, &w->limit) ||
-	    !hr_v1_time(c, "timestamp__gte", &w->from) ||
-	    !hr_v1_time(c, "timestamp__lt", &w->before) || !read_ids(c, w, ret_unknown))
-		return false;
-	w->commands = kind != 2;
-	w->outputs = kind != 1;
-	w->down = order == 2;
+	/* the original lists the errors in this order */
+	fine = hr_v1_one_of(c, "kind__eq", "literal_error", kinds, &kind);
+	fine &= read_ids(c, w, ret_unknown);
+	fine &= hr_v1_time(c, "timestamp__gte", &w->from);
+	fine &= hr_v1_time(c, "timestamp__lt", &w->before);
+	fine &= hr_v1_number(c, "order__gt", &w->after);
+	fine &= hr_v1_one_of(c, "sort_order", "enum", orders, &order);
+	fine &= hr_v1_limit(c, true, 100, &w->limit);
+	w->commands = kind != 1;
+	w->outputs = kind != 0;
+	w->down = order == 1;
 	w->after = w->after < -1 ? -1 : w->after == LLONG_MAX ? LLONG_MAX - 1 : w->after;
-	return true;
+	return fine;
 }
 
 void

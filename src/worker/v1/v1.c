@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <json-c/json.h>
 
+#include "base/fd.h"
 #include "files/purepath.h"
 #include "shell/quote.h"
 
@@ -23,9 +25,9 @@
 /* ---- paths ---- */
 
 /* Takes the path from the query, or from the rest of the URL as in earlier clients, without
- * superfluous slashes. A message calls its file `what`. Returns false after sending an error. */
+ * superfluous slashes. Returns false after sending an error. */
 static bool
-path_of(struct hr_rex_call *c, struct hr_span rest, const char *what, struct hr_buf *path)
+read_path(struct hr_rex_call *c, struct hr_span rest, struct hr_buf *path)
 {
 	HR_BUF(text, PATH_MAX_LEN);
 	bool given = hr_request_query(c->r, "path", &text);
@@ -38,13 +40,22 @@ path_of(struct hr_rex_call *c, struct hr_span rest, const char *what, struct hr_
 	hr_purepath_put(path, hr_buf_str(&text), text.len);
 	if (path->fail != HR_OK || text.fail != HR_OK)
 		return hr_answer_generic(c->ret);
-	if (text.len == 0 && !given)
-		return hr_answer_detail(c->ret, 422, "path: Field required");
+	return given || text.len > 0 || hr_v1_missing(c, "query", "path");
+}
+
+/* Reads a path that must be absolute. A message calls its file `what`. Returns false after sending
+ * an error. */
+static bool
+path_of(struct hr_rex_call *c, struct hr_span rest, const char *what, struct hr_buf *path)
+{
+	HR_BUF(text, 64);
+
+	if (!read_path(c, rest, path))
+		return false;
 	if (hr_buf_str(path)[0] != '/')
 		return hr_answer_detail(c->ret, 400, "Path must be absolute");
 	if (strlen(path->p) == path->len)
 		return true;
-	hr_buf_reset(&text);
 	hr_buf_addf(&text, "%s not found", what);
 	return hr_answer_detail(c->ret, 404, hr_buf_str(&text));
 }
@@ -60,18 +71,19 @@ absolute_path(struct hr_rex_call *c, struct hr_span rest, struct hr_buf *path)
 static void
 take_status(struct hr_answer *ret)
 {
+	static const char no_boundary[] = "Missing boundary in multipart.";
 	HR_PUT struct json_object *body = NULL;
 	const char *detail = NULL;
 	char *end;
 	long status;
 	int sys;
 
-	if (ret->status == 400)
+	if (hr_json_decode(hr_buf_str(&ret->body), ret->body.len, &body, NULL) == 0)
+		detail = hr_json_text_at(body, "detail");
+	if (ret->status == 400 && (detail == NULL || strcmp(detail, no_boundary) != 0))
 		hr_answer_detail(ret, 400, "Invalid multipart data.");
 	if (ret->status != 500)
 		return;
-	if (hr_json_decode(hr_buf_str(&ret->body), ret->body.len, &body, NULL) == 0)
-		detail = hr_json_text_at(body, "detail");
 	if (detail == NULL)
 		return;
 	if (sscanf(detail, "[Errno %d]", &sys) == 1) {
@@ -88,20 +100,45 @@ take_status(struct hr_answer *ret)
 
 /* ---- files ---- */
 
+/* Reports that the form has no file but perhaps a text. */
+static void
+refuse_form(struct hr_rex_call *c, const struct hr_buf *field)
+{
+	static const char error[] = "Expected UploadFile, received: <class 'str'>";
+	struct hr_v1_input in = {"body", "file", {field->p, field->len}};
+	HR_BUF(msg, 256);
+	HR_BUF(ctx, 256);
+
+	hr_buf_addf(&msg, "Value error, %s", error);
+	hr_buf_addf(&ctx, "\"error\":\"%s\"", error);
+	hr_answer_reset(c->ret);
+	if (field->len == 0)
+		(void)hr_v1_missing(c, "body", "file");
+	else
+		(void)hr_v1_invalid(c, &in, "value_error", hr_buf_str(&msg), hr_buf_str(&ctx));
+}
+
 static void
 upload(struct hr_rex_call *c, struct hr_span rest)
 {
 	HR_BUF(path, PATH_MAX_LEN);
+	HR_BUF(field, HR_ANSWER_MAX);
 	uint64_t size;
 
-	if (!absolute_path(c, rest, &path))
+	if (!absolute_path(c, rest, &path)) {
+		/* the original looks at the form, too */
+		if (c->ret->status == 422 && c->r->content_type[0] == '\0')
+			(void)hr_v1_missing(c, "body", "file");
 		return;
+	}
 	if (strcmp(path.p, "/") == 0) {
 		hr_answer_detail(c->ret, 400, "Path is a directory");
-	} else if (hr_upload_to(c->w, c->r, &path, &size, c->ret)) {
+	} else if (hr_upload_to(c->w, c->r, &path, &size, &field, c->ret)) {
 		hr_buf_reset(&c->ret->body);
 		hr_buf_addf(&c->ret->body, "{\"success\":true,\"file_size\":%llu}",
 		    (unsigned long long)size);
+	} else if (c->ret->status == 422) {
+		refuse_form(c, &field);
 	} else {
 		take_status(c->ret);
 	}
@@ -111,13 +148,18 @@ static void
 download(struct hr_rex_call *c, struct hr_span rest)
 {
 	HR_BUF(path, PATH_MAX_LEN);
+	HR_CLOSE int fd = -1;
+	struct stat st;
 
-	if (absolute_path(c, rest, &path)) {
-		hr_download_file(c->w, c->r, hr_buf_str(&path), c->ret);
-		take_status(c->ret);
-		if (c->ret->status == 400)
-			hr_answer_detail(c->ret, 400, "Path is not a file");
+	if (!absolute_path(c, rest, &path))
+		return;
+	if (hr_download_open(hr_buf_str(&path), &fd, &st, c->ret)) {
+		hr_v1_download(c, &fd, &st);
+		return;
 	}
+	take_status(c->ret);
+	if (c->ret->status == 400)
+		hr_answer_detail(c->ret, 400, "Path is not a file");
 }
 
 static void
@@ -132,19 +174,28 @@ create_directory(struct hr_rex_call *c, struct hr_span rest)
 static void
 search_subdirs(struct hr_rex_call *c, struct hr_span rest)
 {
+	struct hr_v1_listing listing = {.limit = 100};
 	HR_BUF(path, PATH_MAX_LEN);
+	bool fine = hr_v1_required(c, "path");
 
-	if (path_of(c, rest, "Directory", &path))
-		hr_v1_subdirectories(c, &path);
+	fine &= hr_v1_limit(c, true, 100, &listing.limit);
+	fine &= hr_v1_truth(c, "include_hidden", &listing.hidden);
+	if (fine && path_of(c, rest, "Directory", &path))
+		hr_v1_subdirectories(c, &path, &listing);
 }
 
 static void
 archive(struct hr_rex_call *c, struct hr_span rest)
 {
+	static const char *const formats[] = {"git-delta", "tar.gz", NULL};
 	HR_BUF(path, PATH_MAX_LEN);
+	bool fine = hr_v1_required(c, "path"), excludes = true;
+	size_t format = 0;
 
-	if (path_of(c, rest, "Directory", &path))
-		hr_v1_archive(c, &path);
+	fine &= hr_v1_one_of(c, "format", "literal_error", formats, &format);
+	fine &= hr_v1_truth(c, "use_default_excludes", &excludes);
+	if (fine && path_of(c, rest, "Directory", &path))
+		hr_v1_archive(c, &path, format == 1, excludes);
 }
 
 /* ---- git, with the rights of the shell's user instead of the server's ---- */
@@ -179,28 +230,23 @@ put_changes(struct hr_buf *b, struct json_object *list)
 	hr_buf_addc(b, ']');
 }
 
-static const char no_sha[] = "commit must be 4 to 64 hexadecimal digits";
-
-static bool
-is_sha(const char *p, size_t len)
-{
-	return len >= 4 && len <= 64 && strspn(p, "0123456789abcdefABCDEF") >= len;
-}
-
 /* Appends an option from the query. Returns false after sending an error. */
 static bool
-put_commit(struct hr_rex_call *c, bool diff, struct hr_buf *text)
+put_commit(struct hr_rex_call *c, struct hr_span rest, bool diff, struct hr_buf *text)
 {
 	HR_BUF(ref, REF_MAX);
-	HR_BUF(commit, REF_MAX);
-	bool has_ref, has_commit;
+	HR_BUF(commit, HR_V1_TEXT_MAX);
+	struct hr_v1_input in = {"query", "commit", {NULL, 0}};
+	bool has_ref, has_commit, fine = rest.len > 0 || hr_v1_required(c, "path");
 
 	has_ref = hr_request_query(c->r, "ref", &ref);
 	has_commit = diff && hr_request_query(c->r, "commit", &commit);
+	in.text = (struct hr_span){hr_buf_str(&commit), commit.len};
+	fine &= !has_commit || hr_v1_sha(c, &in);
+	if (!fine)
+		return false;
 	if (has_ref && has_commit)
 		return hr_answer_detail(c->ret, 400, "'ref' and 'commit' are mutually exclusive");
-	if (has_commit && (commit.fail != HR_OK || !is_sha(hr_buf_str(&commit), commit.len)))
-		return hr_answer_detail(c->ret, 422, no_sha);
 	if (has_ref &&
 	    (ref.fail != HR_OK || ref.len == 0 || ref.p[0] == '-' || strlen(ref.p) != ref.len))
 		return hr_answer_detail(c->ret, 400, "ref must be the name of a commit");
@@ -211,7 +257,8 @@ put_commit(struct hr_rex_call *c, bool diff, struct hr_buf *text)
 	return true;
 }
 
-/* Runs handrail-git with `arguments` and the path of the request. Returns its result, owned by the
+/* Runs handrail-git with `arguments` and the path of the request, which a relative one continues
+ * from the directory in which commands start. Returns its result, owned by the
  * caller, or NULL after sending an error. */
 static struct json_object *
 ask_git(struct hr_rex_call *c, struct hr_span rest, const struct hr_buf *arguments)
@@ -223,10 +270,15 @@ ask_git(struct hr_rex_call *c, struct hr_span rest, const struct hr_buf *argumen
 	const struct hr_span none = {NULL, 0};
 	int64_t code = -1;
 
-	if (!absolute_path(c, rest, &path))
+	if (!read_path(c, rest, &path))
 		return NULL;
+	if (strlen(hr_buf_str(&path)) != path.len) {
+		hr_answer_detail(c->ret, 404, "File not found");
+		return NULL;
+	}
 	hr_shell_quote(&text, c->w->libexec_dir, strlen(c->w->libexec_dir));
-	hr_buf_addf(&text, "/handrail-git v1-%s ", hr_buf_str(arguments));
+	hr_buf_addf(&text, "/handrail-git v1-%s %s", hr_buf_str(arguments),
+	    hr_buf_str(&path)[0] == '/' ? "" : "./");
 	hr_shell_quote(&text, path.p, path.len);
 	if (hr_buf_check(&text, NULL) < 0 || arguments->fail != HR_OK) {
 		hr_answer_generic(c->ret);
@@ -247,7 +299,7 @@ changes(struct hr_rex_call *c, struct hr_span rest)
 	HR_BUF(arguments, PATH_MAX_LEN);
 
 	hr_buf_adds(&arguments, "changes");
-	if (put_commit(c, false, &arguments))
+	if (put_commit(c, rest, false, &arguments))
 		said = ask_git(c, rest, &arguments);
 	if (said != NULL)
 		put_changes(&c->ret->body, said);
@@ -260,7 +312,7 @@ diff(struct hr_rex_call *c, struct hr_span rest)
 	HR_BUF(arguments, PATH_MAX_LEN);
 
 	hr_buf_adds(&arguments, "diff");
-	if (put_commit(c, true, &arguments))
+	if (put_commit(c, rest, true, &arguments))
 		said = ask_git(c, rest, &arguments);
 	if (said != NULL && hr_json_put(&c->ret->body, said) < 0)
 		hr_answer_generic(c->ret);
@@ -274,19 +326,23 @@ commits(struct hr_rex_call *c, struct hr_span rest)
 	size_t n = rest.len > sizeof(last) - 1 ? rest.len - (sizeof(last) - 1) : 0;
 	bool one = n > 0 && memcmp(rest.p + n, last, sizeof(last) - 1) == 0;
 	HR_PUT struct json_object *said = NULL;
+	const struct hr_v1_input sha = {"path", "sha", {rest.p, n}};
 	HR_BUF(arguments, 256);
 	long long limit = 50;
+	bool fine;
 
-	if (rest.len > 0 && !one) {
+	if (rest.len > 0 && (!one || memchr(rest.p, '/', n) != NULL)) {
 		hr_answer_detail(c->ret, 404, "Not Found");
-	} else if (one && !is_sha(rest.p, n)) {
-		hr_answer_detail(c->ret, 422, no_sha);
-	} else if (one) {
-		hr_buf_addf(&arguments, "commit-changes %.*s", (int)n, rest.p);
-	} else if (hr_v1_number(c, "limit", 1, 200, &limit)) {
-		hr_buf_addf(&arguments, "commits %lld", limit);
+		return;
 	}
-	if (arguments.len > 0)
+	fine = !one || hr_v1_sha(c, &sha);
+	fine &= hr_v1_required(c, "path");
+	fine &= one || hr_v1_limit(c, false, 200, &limit);
+	if (one)
+		hr_buf_addf(&arguments, "commit-changes %.*s", (int)n, rest.p);
+	else
+		hr_buf_addf(&arguments, "commits %lld", limit);
+	if (fine)
 		said = ask_git(c, (struct hr_span){"", 0}, &arguments);
 	if (said != NULL && one)
 		put_changes(&c->ret->body, said);
@@ -298,37 +354,58 @@ commits(struct hr_rex_call *c, struct hr_span rest)
 static void
 repositories(struct hr_rex_call *c, struct hr_span rest)
 {
-	static const char *const others[] = {"gitlab", "bitbucket", "azure_devops", NULL};
-	HR_BUF(provider, 256);
+	static const char *const providers[] = {
+	    "github", "gitlab", "bitbucket", "azure_devops", NULL};
 	HR_BUF(text, 256);
 	long long limit = 100;
+	size_t provider = 0;
+	bool fine;
 
 	if (!hr_span_equal(rest, hr_span_of("search"))) {
 		hr_answer_detail(c->ret, 404, "Not Found");
-	} else if (!hr_v1_number(c, "limit", 1, 100, &limit)) {
 		return;
-	} else if (!hr_request_query(c->r, "provider", &provider) ||
-		   (strcmp(hr_buf_str(&provider), "github") != 0 &&
-		       !hr_is_one_of(hr_buf_str(&provider), others))) {
-		hr_answer_detail(
-		    c->ret, 422, "provider must be github, gitlab, bitbucket or azure_devops");
-	} else if (hr_is_one_of(provider.p, others)) {
-		hr_buf_addf(
-		    &text, "Repository discovery is not supported for provider '%s'", provider.p);
+	}
+	fine = hr_v1_required(c, "provider");
+	fine &= hr_v1_one_of(c, "provider", "enum", providers, &provider);
+	fine &= hr_v1_limit(c, false, 100, &limit);
+	hr_buf_addf(
+	    &text, "Repository discovery is not supported for provider '%s'", providers[provider]);
+	if (fine && provider > 0)
 		hr_answer_detail(c->ret, 400, hr_buf_str(&text));
-	} else {
+	else if (fine)
 		hr_buf_adds(
 		    &c->ret->body, "{\"items\":[],\"next_page_id\":null,\"missing_token\":true}");
-	}
 }
 
 /* ---- routes ---- */
 
 static void
+refuse_method(struct hr_answer *ret, const char *allowed)
+{
+	hr_answer_detail(ret, 405, "Method Not Allowed");
+	hr_answer_header(ret, "Allow", allowed);
+}
+
+/* Reads and checks the body. A null is no object here; SWE-ReX's older FastAPI calls it missing.
+ * Returns false after sending an error. */
+static bool
+take_command(struct hr_rex_call *c)
+{
+	if (hr_rex_take_body(c, &hr_v1_bash_model))
+		return true;
+	if (c->ret->status == 422 && c->body == NULL &&
+	    hr_span_equal(hr_span_of_buf(&c->w->body), hr_span_of("null")))
+		(void)hr_rex_refuse(c->ret, "model_attributes_type", "",
+		    "Input should be a valid dictionary or object to extract fields from", "null",
+		    NULL);
+	return false;
+}
+
+static void
 start(struct hr_rex_call *c, struct hr_span rest)
 {
 	(void)rest;
-	if (hr_rex_take_body(c, &hr_v1_bash_model))
+	if (take_command(c))
 		hr_v1_start(c);
 }
 
@@ -336,7 +413,7 @@ static void
 execute(struct hr_rex_call *c, struct hr_span rest)
 {
 	(void)rest;
-	if (hr_rex_take_body(c, &hr_v1_bash_model))
+	if (take_command(c))
 		hr_v1_execute(c);
 }
 
@@ -350,8 +427,12 @@ search(struct hr_rex_call *c, struct hr_span rest)
 static void
 get_event(struct hr_rex_call *c, struct hr_span rest)
 {
+	static const char list[] = "/api/bash/bash_events/";
+
 	if (rest.len > 0)
 		hr_v1_get_event(c, rest);
+	else if (c->r->path->len < sizeof(list) - 1)
+		refuse_method(c->ret, "DELETE"); /* the slash belongs to this route */
 	else
 		hr_v1_get_events(c);
 }
@@ -370,7 +451,8 @@ stop(struct hr_rex_call *c, struct hr_span rest)
 	static const char last[] = "/stop";
 	size_t n = sizeof(last) - 1;
 
-	if (rest.len > n && memcmp(rest.p + rest.len - n, last, n) == 0)
+	if (rest.len > n && memcmp(rest.p + rest.len - n, last, n) == 0 &&
+	    memchr(rest.p, '/', rest.len - n) == NULL)
 		hr_v1_stop(c, (struct hr_span){rest.p, rest.len - n});
 	else
 		hr_answer_detail(c->ret, 404, "Not Found");
@@ -395,43 +477,75 @@ health(struct hr_rex_call *c, struct hr_span rest)
 static const struct {
 	const char *path, *method;
 	bool more; /* the path may continue after a slash */
-	bool open; /* the route needs no key */
 	void (*handle)(struct hr_rex_call *c, struct hr_span rest);
 } routes[] = {
-    {"/health", "GET", false, true, health},
-    {"/api/bash/start_bash_command", "POST", false, false, start},
-    {"/api/bash/execute_bash_command", "POST", false, false, execute},
-    {"/api/bash/bash_events/search", "GET", false, false, search},
-    {"/api/bash/bash_events", "DELETE", false, false, clear},
-    {"/api/bash/bash_events", "GET", true, false, get_event},
-    {"/api/bash/bash_commands", "POST", true, false, stop},
-    {"/api/file/upload", "POST", true, false, upload},
-    {"/api/file/download", "GET", true, false, download},
-    {"/api/file/create_directory", "POST", false, false, create_directory},
-    {"/api/file/search_subdirs", "GET", false, false, search_subdirs},
-    {"/api/file/archive", "GET", false, false, archive},
-    {"/api/file/download-trajectory", "GET", true, false, hr_v1_trajectory},
-    {"/api/file/home", "GET", false, false, home},
-    {"/api/git/changes", "GET", true, false, changes},
-    {"/api/git/commits", "GET", true, false, commits},
-    {"/api/git/diff", "GET", true, false, diff},
-    {"/api/git/repositories", "GET", true, false, repositories},
+    {"/health", "GET", false, health},
+    {"/api/bash/start_bash_command", "POST", false, start},
+    {"/api/bash/execute_bash_command", "POST", false, execute},
+    {"/api/bash/bash_events/search", "GET", false, search},
+    {"/api/bash/bash_events", "DELETE", false, clear},
+    {"/api/bash/bash_events", "GET", true, get_event},
+    {"/api/bash/bash_commands", "POST", true, stop},
+    {"/api/file/upload", "POST", true, upload},
+    {"/api/file/download", "GET", true, download},
+    {"/api/file/create_directory", "POST", false, create_directory},
+    {"/api/file/search_subdirs", "GET", false, search_subdirs},
+    {"/api/file/archive", "GET", false, archive},
+    {"/api/file/download-trajectory", "GET", true, hr_v1_trajectory},
+    {"/api/file/home", "GET", false, home},
+    {"/api/git/changes", "GET", true, changes},
+    {"/api/git/commits", "GET", true, commits},
+    {"/api/git/diff", "GET", true, diff},
+    {"/api/git/repositories", "GET", true, repositories},
 };
+
+/* Returns true for the only path that needs no key, also with slashes after it. */
+static bool
+is_health(const struct hr_buf *path)
+{
+	static const char open[] = "/health";
+	const char *p = hr_buf_str(path);
+	size_t n = sizeof(open) - 1;
+
+	return strncmp(p, open, n) == 0 && n + strspn(p + n, "/") == path->len;
+}
 
 bool
 hr_v1_is(const struct hr_request *r)
 {
-	static const char prefix[] = "/api/", open[] = "/health";
+	static const char prefix[] = "/api/";
+	const char *path = hr_buf_str(r->path);
 
-	return r->v1 && ((r->path->len >= sizeof(prefix) - 1 &&
-			     memcmp(r->path->p, prefix, sizeof(prefix) - 1) == 0) ||
-			    (r->path->len == sizeof(open) - 1 &&
-				memcmp(r->path->p, open, sizeof(open) - 1) == 0));
+	return r->v1 && (strncmp(path, prefix, sizeof(prefix) - 1) == 0 || is_health(r->path));
 }
 
-/* Returns the route whose path has only slashes after it, or NULL. */
-static const char *
-without_slashes(const struct hr_buf *path)
+/* Returns true for the path of a route with a free part, such as .../ID/stop, that needs no
+ * encoding. */
+static bool
+is_deep(const char *path, size_t len)
+{
+	static const char plain[] =
+	    "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz.~";
+	static const struct {
+		const char *head, *tail;
+	} deep[] = {{"/api/bash/bash_events/", ""}, {"/api/bash/bash_commands/", "/stop"},
+	    {"/api/file/download-trajectory/", ""}, {"/api/git/commits/", "/changes"}};
+	size_t i, head, tail;
+
+	for (i = 0; i < sizeof(deep) / sizeof(deep[0]); i++) {
+		head = strlen(deep[i].head);
+		tail = strlen(deep[i].tail);
+		if (len > head + tail && memcmp(path, deep[i].head, head) == 0 &&
+		    memcmp(path + len - tail, deep[i].tail, tail) == 0 &&
+		    strspn(path + head, plain) >= len - head - tail)
+			return true;
+	}
+	return false;
+}
+
+/* Takes the slashes off the end of a path. Returns false if that leads to no route. */
+static bool
+without_slashes(const struct hr_buf *path, struct hr_buf *ret)
 {
 	/* the first is a route of its own, the others are none without their rest */
 	static const char *const kept[] = {"/api/bash/bash_events/", "/api/bash/bash_commands/",
@@ -441,18 +555,12 @@ without_slashes(const struct hr_buf *path)
 	while (len > 1 && path->p[len - 1] == '/')
 		len--;
 	if (len == path->len || hr_is_one_of(path->p, kept))
-		return NULL;
+		return false;
+	hr_buf_add(ret, path->p, len);
 	for (i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
-		if (strlen(routes[i].path) == len && memcmp(routes[i].path, path->p, len) == 0)
-			return routes[i].path;
-	return NULL;
-}
-
-static void
-refuse_method(struct hr_answer *ret, const char *allowed)
-{
-	hr_answer_detail(ret, 405, "Method Not Allowed");
-	hr_answer_header(ret, "Allow", allowed);
+		if (strcmp(routes[i].path, hr_buf_str(ret)) == 0)
+			return true;
+	return is_deep(path->p, len);
 }
 
 void
@@ -460,7 +568,8 @@ hr_handle_v1(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	struct hr_rex_call c = {.w = w, .r = r, .ret = ret};
 	const char *path = hr_buf_str(r->path), *allowed = NULL;
-	const char *other = without_slashes(r->path);
+	HR_BUF(plain, PATH_MAX_LEN);
+	bool redirects = without_slashes(r->path, &plain);
 	size_t i, len = 0, n = sizeof(routes) / sizeof(routes[0]);
 
 	for (i = 0; i < n; i++) {
@@ -472,12 +581,12 @@ hr_handle_v1(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 			break;
 		allowed = allowed != NULL ? allowed : routes[i].method;
 	}
-	if ((i == n || !routes[i].open) && !hr_auth_passes(&w->auth, r->session_key))
+	if (!is_health(r->path) && !hr_auth_passes(&w->auth, r->session_key))
 		hr_answer_detail(ret, 401, "Unauthorized");
 	else if (!hr_request_from_here(r))
 		hr_answer_detail(ret, 403, "This origin is not allowed");
-	else if (other != NULL)
-		hr_request_redirect(r, other, ret);
+	else if (redirects)
+		hr_request_redirect(r, hr_buf_str(&plain), ret);
 	else if (i == n && allowed == NULL)
 		hr_answer_detail(ret, 404, "Not Found");
 	else if (i == n)
