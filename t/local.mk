@@ -293,4 +293,5 @@ t_e2e_mcp_worker_LDADD = $(handrail_worker_LDADD)
 EXTRA_DIST += %D%/e2e/test_swerex.py %D%/e2e/swerex_suite.py %D%/corpus/swerex/swerex.jsonl \
 	%D%/corpus/v1/README %D%/corpus/v1/archive.jsonl %D%/corpus/v1/bash.jsonl %D%/corpus/v1/sockets.jsonl \
 	%D%/corpus/v1/changes.jsonl %D%/corpus/v1/commits.jsonl %D%/corpus/v1/cors.jsonl \
-	%D%/corpus/v1/directories.jsonl %D%/corpus/v1/git.jsonl %D%/corpus/v1/routes %D%/corpus/v1/transfer.jsonl
+	%D%/corpus/v1/directories.jsonl %D%/corpus/v1/git.jsonl %D%/corpus/v1/routes %D%/corpus/v1/transfer.jsonl \
+	%D%/corpus/v1/errors.jsonl %D%/corpus/v1/ranges.jsonl
