@@ -42,6 +42,7 @@ struct cli {
 	const char *kind; /* back-end named by --runtime; NULL: not given */
 	const char *word; /* the first argument, if it is or may be meant as `name`; NULL: none */
 	bool json, quiet, any_owner;
+	bool paused; /* the command needs no answer of the sandbox: it may be paused */
 	char *state_dir;
 	const char *const *env;
 	struct hr_config *config;
@@ -89,6 +90,9 @@ extern const size_t cli_commands_n;
 extern const struct cli_section cli_sections[];
 extern const size_t cli_sections_n;
 extern const struct cli_option cli_common[];
+
+/* Returns true for a command that needs no answer of the sandbox's server, which may be paused. */
+bool cli_takes_paused(const struct cli_command *cmd);
 
 /* Returns the last value of an option; NULL if it is not given ("" for one without argument). */
 const char *cli_value(const struct cli_args *a, char letter);

@@ -1,6 +1,8 @@
 /* Holds the table of subcommands, in the order and the sections of the help. */
 #include "config.h"
 
+#include <string.h>
+
 #include "cli/commands.h"
 
 const struct cli_command *const cli_commands[] = {&cli_up, &cli_ps, &cli_inspect, &cli_stop,
@@ -28,3 +30,16 @@ const struct cli_section cli_sections[] = {{&cli_up, "Sandboxes", NULL},
     {&cli_doctor, "This machine", NULL}};
 
 const size_t cli_sections_n = sizeof(cli_sections) / sizeof(*cli_sections);
+
+bool
+cli_takes_paused(const struct cli_command *cmd)
+{
+	static const struct cli_command *const without_server[] = {
+	    &cli_pause, &cli_stop, &cli_resume, &cli_logs, &cli_fork, &cli_snapshot};
+	size_t i;
+
+	for (i = 0; i < sizeof(without_server) / sizeof(*without_server); i++)
+		if (cmd == without_server[i])
+			return true;
+	return strncmp(cmd->name, "net ", 4) == 0;
+}

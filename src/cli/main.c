@@ -140,6 +140,19 @@ cli_is_of_kind(const struct cli *c, const struct hr_sandbox *s, struct hr_err *e
 	return false;
 }
 
+/* Returns false for a sandbox that is known to be paused, unless the command needs no answer of it:
+ * a request would wait until another process continues the sandbox. */
+static bool
+answers(const struct cli *c, struct hr_sandbox *s, struct hr_err *err)
+{
+	if (c->paused || (s->ops->flags & HR_KIND_STATE_NEAR) == 0 ||
+	    strcmp(hr_sandbox_state(s), "paused") != 0)
+		return true;
+	(void)hr_err_set(err, HR_E_DISCONNECTED,
+	    "sandbox \"%s\" is paused; \"handrail resume %s\" continues it", s->sid, s->sid);
+	return false;
+}
+
 struct hr_sandbox *
 cli_attach(struct cli *c, int *ret_status)
 {
@@ -151,7 +164,8 @@ cli_attach(struct cli *c, int *ret_status)
 	o.progress = cli_progress;
 	o.progress_arg = c;
 	s = hr_sandbox_open(c->config, &o, &err);
-	if (s != NULL && cli_is_of_kind(c, s, &err) && hr_sandbox_connect(s, &err) == 0)
+	if (s != NULL && cli_is_of_kind(c, s, &err) && hr_sandbox_connect(s, &err) == 0 &&
+	    answers(c, s, &err))
 		return s;
 	if (err.code == HR_E_NO_SANDBOX)
 		hint(c, &err);
@@ -499,6 +513,7 @@ run_command(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 	c->state_dir = state_directory();
 	if (c->state_dir == NULL)
 		return cli_no_memory();
+	c->paused = cli_takes_paused(cmd);
 	r = take_name(c, cmd, a);
 	if (r == CLI_OK && a->argc < cmd->min && cli_value(a, 'h') == NULL)
 		return cli_usage("usage: handrail %s [OPTION]... %s", cmd->name, cmd->args);

@@ -110,6 +110,8 @@ enum hr_kind_flags {
 	HR_KIND_NO_IMAGE = 64,
 	/* The server is reached by the endpoint's unix_socket alone. */
 	HR_KIND_SOCKET = 128,
+	/* state() asks no other process, so that a command may call it before each request. */
+	HR_KIND_STATE_NEAR = 256,
 };
 
 /* A setting that only this back-end has: [NAME] in config.toml, NAME_KEY in the environment, and

@@ -177,6 +177,11 @@ def paused(h):
         return [s["state"] for s in json.loads(h.ok("ps", "--json"))]
     h.ok("pause")
     equal(state(), ["paused"])
+    for line in ("run true", "ls", "put /etc/hostname", "top", "url", "attach", "sh default true", "mcp",
+                 "completion words ls ''"):
+        h.fails(5, '"default" is paused; "handrail resume default" continues it', *line.split())
+    equal("ready: listening" in h.ok("logs"), True, "what needs no answer of it works")
+    h.ok("pause")
     h.ok("resume")
     equal(state(), ["running"])
     equal(h.ok("run", "echo on"), "on\n")
