@@ -415,7 +415,7 @@ rules_of_host(struct reading *r, const char *host, struct json_object *list)
 	if (t.range.version != 0 || t.port != 0)
 		return bad(r, "must be a name without a port: a rule has \"ports\"");
 	if (hr_json_type(list) != HR_PY_LIST || n == 0)
-		return bad(r, "must be a list of at least one rule");
+		return bad(r, "must be a list of at least one rule: [[...]] in TOML, not [...]");
 	node = node_of(r, &t);
 	if (node == NULL)
 		return -1;

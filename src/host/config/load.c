@@ -23,6 +23,7 @@
 
 #define DOTENV_MAX (1u << 20) /* maximum bytes, including an added line end */
 #define NAME_MAX_LEN 96
+#define LISTED_MAX 10 /* keys of a section that a warning lists */
 
 /* ---- TOML ---- */
 
@@ -75,6 +76,26 @@ section_error(const char *section, const char *file, const char *why, struct hr_
 static int apply_section(struct hr_config *c, const char *section, struct json_object *table,
     const char *file, struct hr_err *err);
 
+/* Warns of an unknown key, with the nearest one or, if the section is small, all that it has. */
+static void
+warn_of_key(struct hr_config *c, const char *section, const char *name)
+{
+	const char *near = hr_key_nearest(section, name);
+	HR_BUF(all, 4096);
+	size_t i, n = 0;
+
+	for (i = 0; i < hr_keys_all_n; i++)
+		if (strcmp(hr_keys_all[i].section, section) == 0)
+			hr_buf_addf(
+			    &all, "%s%s", n++ > 0 ? ", " : "; known are ", hr_keys_all[i].name);
+	hr_config_warn(c, "Unknown config key \"%s\" in [%s] section%s%s%s", name, section,
+	    near != NULL ? "; did you mean \"" : "",
+	    near != NULL      ? near
+	    : n <= LISTED_MAX ? hr_buf_str(&all)
+			      : "",
+	    near != NULL ? "\"?" : "");
+}
+
 static int
 apply_key(struct hr_config *c, const char *section, const char *name, struct json_object *v,
     const char *file, struct hr_err *err)
@@ -83,7 +104,6 @@ apply_key(struct hr_config *c, const char *section, const char *name, struct jso
 	bool lax = strcmp(section, "core") == 0;
 	char inner[NAME_MAX_LEN], why[160];
 	struct hr_err e = {0};
-	const char *near;
 
 	if (k == NULL && json_object_is_type(v, json_type_object)) {
 		(void)snprintf(inner, sizeof(inner), "%s.%s", section, name);
@@ -91,10 +111,7 @@ apply_key(struct hr_config *c, const char *section, const char *name, struct jso
 			return apply_section(c, inner, v, file, err);
 	}
 	if (k == NULL) {
-		near = hr_key_nearest(section, name);
-		hr_config_warn(c, "Unknown config key \"%s\" in [%s] section%s%s%s", name, section,
-		    near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
-		    near != NULL ? "\"?" : "");
+		warn_of_key(c, section, name);
 		return 0;
 	}
 	if (!hr_config_fits(k, v)) {
@@ -155,6 +172,7 @@ warn_of_sections(struct hr_config *c, const char *const *env, const char *before
 {
 	const char *kind = hr_config_text(c, "core.runtime");
 	const char *dirs = hr_env_get(env, "OH_RUNTIME_PLUGIN_PATH");
+	char inner[NAME_MAX_LEN];
 
 	if (c->later == NULL)
 		return;
@@ -162,22 +180,41 @@ warn_of_sections(struct hr_config *c, const char *const *env, const char *before
 	{
 		(void)table;
 		if ((kind == NULL || strcmp(section, kind) != 0) && strcmp(section, before) != 0 &&
-		    hr_kindfile_find(dirs, section, stop, NULL) == 0)
-			hr_config_warn(c, "Unknown section [%s] in %s", section, file);
+		    hr_kindfile_find(dirs, section, stop, NULL) == 0) {
+			(void)snprintf(inner, sizeof(inner), "sandbox.%s", section);
+			hr_config_warn(c, "Unknown section [%s] in %s%s%s%s", section, file,
+			    hr_section_known(inner) ? "; did you mean [" : "",
+			    hr_section_known(inner) ? inner : "",
+			    hr_section_known(inner) ? "]?" : "");
+		}
 	}
+}
+
+/* Warns of a value in the place of a section. */
+static void
+warn_of_top(struct hr_config *c, const char *name, const char *file)
+{
+	if (hr_key_find("core", name, strlen(name)) != NULL)
+		hr_config_warn(
+		    c, "\"%s\" is in no section of %s: write it below [core]", name, file);
+	else
+		hr_config_warn(c, "Unknown section [%s] in %s", name, file);
 }
 
 int
 hr_config_apply(struct hr_config *c, struct json_object *root, const char *file, struct hr_err *err)
 {
 	if (!json_object_object_get_ex(root, "core", NULL))
-		hr_config_warn(c, "No [core] section in %s", file);
+		hr_config_warn(c,
+		    "No [core] section in %s: its settings have their defaults, and an empty one "
+		    "ends this warning",
+		    file);
 	json_object_object_foreach(root, section, table)
 	{
 		if (hr_section_foreign(section))
 			continue;
 		if (!json_object_is_type(table, json_type_object)) {
-			hr_config_warn(c, "Unknown section [%s] in %s", section, file);
+			warn_of_top(c, section, file);
 			continue;
 		}
 		if (!hr_section_known(section)) {

@@ -263,7 +263,9 @@ number_value(struct toml *t, const char *text, struct json_object **ret)
 	if (base != 0)
 		return integer_value(t, text + 2, base, ret);
 	if (!is_float(text, &integer))
-		return toml_fail(t, "no value");
+		return toml_fail(t, isalpha((unsigned char)*text)
+					? "no value: a string must be in quotes"
+					: "no value");
 	if (integer)
 		return integer_value(t, text, 10, ret);
 	*ret = json_object_new_double(strtod(text, NULL));
