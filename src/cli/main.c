@@ -453,8 +453,11 @@ take_name(struct cli *c, const struct cli_command *cmd, struct cli_args *a)
 	if (a->argc == 0 || cli_value(a, 'n') != NULL)
 		return CLI_OK;
 	if (cmd->form == CLI_NAME) {
-		if (a->argc > 1 || !hr_sid_valid(word) || strcmp(word, "help") == 0)
+		if (a->argc > 1 || strcmp(word, "help") == 0 ||
+		    (cmd == &cli_up && strpbrk(word, "./:~") != NULL && !hr_sid_valid(word)))
 			return cli_surplus(cmd, a->argv[a->argc > 1]);
+		if (!hr_sid_valid(word))
+			return cli_no_name(word);
 		c->name = word;
 		shift(a);
 	} else if (cmd->form == CLI_EXEC || cmd->form == CLI_FIRST ||

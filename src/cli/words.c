@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/span.h"
 #include "base/text/nearest.h"
 #include "cli/commands.h"
 
@@ -83,6 +84,9 @@ static const struct {
     {"exec", "-d", "end the command with &"},
     {"exec", "--detach", "end the command with &"},
     {"top", "--no-stream", "use --once"},
+    {"ls", "-l", "\"handrail run ls -l\" prints modes, sizes and times"},
+    {"ls", "-a", "hidden names are listed, too; leave the option out"},
+    {"ls", "-R", "\"handrail run find\" lists what is below"},
     {"cp", "-a", "use -o to keep owners and groups"},
     {"stop", "-t", "a sandbox is given the time that it needs"},
     {NULL, "--kind", "use -r BACKEND"},
@@ -153,6 +157,18 @@ cli_command_of(const char *group, const char *name)
 	return NULL;
 }
 
+/* Returns what a group calls the command that others call `name`, or `name` itself. */
+static const char *
+usual(const char *group, const char *name)
+{
+	static const char *const lists[] = {"ls", "list", NULL};
+	static const char *const removes[] = {"remove", "delete", "del", "unset", NULL};
+
+	if (hr_is_one_of(name, lists))
+		return cli_command_of(group, "ls") != NULL ? "ls" : "list";
+	return hr_is_one_of(name, removes) ? "rm" : name;
+}
+
 /* Reports an unknown command and the nearest one; name is compared with the last words. */
 static void
 say_nearest(const char *group, const char *name)
@@ -175,7 +191,7 @@ say_nearest(const char *group, const char *name)
 		full[n] = words[n] = cli_sections[i].group;
 		n += group == NULL && cli_sections[i].group != NULL;
 	}
-	near = hr_nearest(name, words, n);
+	near = hr_nearest(group != NULL ? usual(group, name) : name, words, n);
 	for (i = 0; near != NULL && words[i] != near; i++)
 		continue;
 	if (near != NULL)
