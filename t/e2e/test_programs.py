@@ -461,6 +461,9 @@ def over_ssh():
                 f.write(own)
             h.env.update(OH_RUNTIME_PLUGIN_PATH=h.path("backends"), SSH_SETTINGS=json.dumps(settings),
                          WORKSPACE_MOUNT_PATH_IN_SANDBOX=h.path("work"))
+            h.fails(1, "set core.workspace_mount_path_in_sandbox", "up", "-q", "-s",
+                    "core.workspace_mount_path_in_sandbox=/proc/work")
+            equal(os.listdir(h.path("there")), [])
             h.ok("up", "-q", "-e", "GIVEN=a 'b'")
             equal(len(os.listdir(h.path("there"))), 2, "a directory and its labels")
             done = h("run", "echo out; echo err >&2; pwd; echo $GIVEN; exit 7")

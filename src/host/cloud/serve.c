@@ -320,7 +320,8 @@ hr_cloud_make_workspace(struct hr_cloud *c, struct hr_err *err)
 
 	if (r == 0 && status != 0)
 		r = hr_err_set(err, HR_E_RUNTIME,
-		    "%s: the directory %s cannot be made in the sandbox (status %d)", c->ops->title,
-		    hr_cloud_workspace(c), status);
+		    "%s: the sandbox's account cannot make the directory %s (status %d): set "
+		    "core.workspace_mount_path_in_sandbox to one that it can make",
+		    c->ops->title, hr_cloud_workspace(c), status);
 	return r;
 }
