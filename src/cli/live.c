@@ -86,6 +86,8 @@ leave(struct live *l)
 	static const uint64_t one = 1;
 
 	l->left = true;
+	if (l->of.id != 0)
+		cli_watched_let_go(&l->of);
 	/* writing to an eventfd cannot fail here */
 	(void)hr_fd_write_full(l->cancel, &one, sizeof(one), NULL);
 }

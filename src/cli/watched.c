@@ -214,6 +214,20 @@ cli_watched_interrupt(struct cli_watched *k)
 }
 
 void
+cli_watched_let_go(struct cli_watched *k)
+{
+	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
+	char path[160];
+	const struct hr_http_request q = {
+	    .method = "GET", .url = path, .timeout_s = k->timeout_s, .watch_fd = -1};
+
+	(void)snprintf(path, sizeof(path),
+	    "/handrail/v1/output?offset=%" PRId64 "&command=%" PRId64 "%s%s", INT64_MAX, k->id,
+	    k->session[0] != '\0' ? "&" : "", k->session);
+	(void)hr_client_send_once(&k->client, &q, &a, NULL);
+}
+
+void
 cli_watched_resize(struct cli_watched *k, int rows, int columns)
 {
 	char body[96];

@@ -59,5 +59,7 @@ int cli_watched_output(
 /* Sends to this command only; an ended command gets nothing. */
 void cli_watched_interrupt(struct cli_watched *k);
 void cli_watched_resize(struct cli_watched *k, int rows, int columns);
+/* Lets the command continue without a reader of its output. */
+void cli_watched_let_go(struct cli_watched *k);
 
 #endif

@@ -256,6 +256,9 @@ follow_add(struct hr_keeper *k, int fd, const struct hr_follow_request *r)
 	struct follower *f = k->nfollowers < FOLLOWERS_MAX ? calloc(1, sizeof(*f)) : NULL;
 	struct hr_err err = {0};
 
+	/* A client that asks for what is beyond the end reads no more of the command. */
+	if (r->command != 0 && r->command == k->hold.command && r->offset > k->kept->outlog.end)
+		hold_drop(k);
 	if (f == NULL) {
 		hr_log(HR_LOG_WARNING, "too many clients follow the output, or out of memory");
 		hr_fd_close(&fd);

@@ -209,6 +209,16 @@ def reader_that_stops():
         equal(p.wait(PATIENCE), 1, "the reader is gone")
         p.stderr.close()
         equal(h.ok("attach", "-q")[-5:], "done\n", "the command is not")
+        # the command needs no other reader to continue
+        name = gate(h)
+        p = h.popen("run", "seq 1 700000; echo x > %s" % name)
+        equal(p.stdout.readline(), "1\n", "it prints")
+        p.stdout.close()
+        p.stderr.close()
+        p.wait(PATIENCE)
+        with open(name) as f:
+            equal(f.read(), "x\n", "it reaches its end")
+        equal("too slowly" in h.ok("logs"), False, "without a wait for a reader")
 
 
 def standard_input():
