@@ -132,8 +132,11 @@ to_stdout(struct cli *c, struct hr_sandbox *s, const char *path)
 	struct hr_err err = {0};
 
 	(void)c;
-	if (!hr_cp_is_direct(s))
-		return hr_cp_read(s, path, 1, &err) == 0 ? CLI_OK : cli_fail(&err);
+	if (!hr_cp_is_direct(s)) {
+		if (hr_cp_read(s, path, 1, &err) == 0)
+			return CLI_OK;
+		return err.sys == EPIPE ? CLI_ERROR : cli_fail(&err); /* as cli_out() does */
+	}
 	return cli_usage("\"-\": a sandbox of the back-end %s has no server to send the file; "
 			 "\"handrail run cat FILE\" prints it",
 	    s->ops->name);

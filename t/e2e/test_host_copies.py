@@ -21,7 +21,7 @@ import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.host import PATIENCE, Host  # noqa: E402
+from lib.host import BUILD, PATIENCE, Host  # noqa: E402
 from lib.supervised import ONE_WORKER_EACH, Server, beside  # noqa: E402
 from lib.tap import Skip, Tap, equal  # noqa: E402
 from test_host_hostile import Hostile  # noqa: E402
@@ -226,6 +226,16 @@ def exact_bytes():
         equal(os.path.exists(h.path("cwd", "-")), False, "no file of that name")
         h.fails(3, "there is no file or directory", "get", "nothing", "-")
         h.fails(1, "is a directory", "get", "dir", "-")
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([os.path.join(BUILD, "handrail"), "get", "dir/f.txt", "-"], env=h.env,
+                                  cwd=h.path("cwd"), stdout=full, stderr=subprocess.PIPE, universal_newlines=True)
+        equal((done.returncode, done.stderr), (1, "handrail: write: No space left on device\n"))
+        put_file(os.path.join(ws, "large"), bytes(3000000))
+        p = h.popen("get", "large", "-")
+        equal(len(p.stdout.buffer.read(1)), 1)
+        p.stdout.close()
+        equal((p.wait(PATIENCE), p.stderr.read()), (1, ""), "as | head ends it")
+        p.stderr.close()
         h.fails(1, "is a directory", "write", "dir", input="x")
         h.ok("write", "x.zip", input="no archive")
         equal(h.ok("get", "x.zip", "-"), "no archive", "what only looks like an archive")

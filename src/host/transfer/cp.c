@@ -384,10 +384,17 @@ hr_cp_write(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err)
 
 /* ---- download ---- */
 
+struct output {
+	int fd;
+	struct hr_err failed; /* the error of a write */
+};
+
 static int
 to_descriptor(void *arg, const char *p, size_t len)
 {
-	return hr_fd_write_full(*(int *)arg, p, len, NULL);
+	struct output *o = arg;
+
+	return hr_fd_write_full(o->fd, p, len, &o->failed);
 }
 
 static int
@@ -513,6 +520,7 @@ hr_cp_read(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err)
 {
 	HR_FREE char *whole = hr_cp_path(s, path);
 	enum hr_cp_what there = HR_CP_NOTHING;
+	struct output out = {.fd = fd};
 	bool ours;
 
 	if (whole == NULL)
@@ -524,7 +532,9 @@ hr_cp_read(struct hr_sandbox *s, const char *path, int fd, struct hr_err *err)
 		    err, HR_E_NOTFOUND, "there is no file or directory %s in the sandbox", whole);
 	if (there == HR_CP_DIRECTORY)
 		return hr_err_set(err, HR_E_INVAL, "%s is a directory", whole);
-	return fetch(s, whole, to_descriptor, &fd, err);
+	if (fetch(s, whole, to_descriptor, &out, err) == 0)
+		return 0;
+	return out.failed.code != HR_OK ? hr_err_pass(err, &out.failed) : -1;
 }
 
 /* Returns the target's name on this machine, which the caller frees; NULL without memory. */
