@@ -1,234 +1,134 @@
-/* Converts a text document to Markdown as Mammoth and Markdownify together do. Paragraphs are
- * blocks with an empty line between; style names make headings, numbering makes lists. */
+/* Reads a text document into a page of HTML elements as Mammoth does, which markdown.c prints.
+ * Style names make headings, numbering makes lists; only elements with content are made. */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "office/office_int.h"
 #include "office/office.h"
+#include "office/office_int.h"
 
-#define LEVELS 9
+#define LEVELS 5     /* levels of lists that are shown as lists */
+#define COLUMNS 1024 /* columns of a table whose merged cells are known */
+#define FIELDS 32    /* open fields within each other whose links are known */
+#define LINKS 4      /* styles of numbering that name one another */
 
 enum {
-	BOLD = 1,
-	ITALIC = 2,
-	STRUCK = 4,
+	STRONG = 1, /* by the style of the run */
+	BOLD = 2,
+	ITALIC = 4,
+	SUPER = 8,
+	SUB = 16,
+	STRUCK = 32,
 };
 
-/* A piece of a paragraph; its text is in inlines.text. */
-struct piece {
-	size_t from, to;
-	unsigned flags;
-	const char *href;
-};
+static const char *const marks[] = {"strong", "strong", "em", "sup", "sub", "s"};
 
-struct inlines {
-	struct hr_buf text;
-	struct piece *v;
-	size_t n, room;
-	bool nomem;
+struct notes {
+	struct tree *tree;
+	struct rels rels;
 };
 
 struct docx {
 	const struct parts *ps;
-	struct hr_buf *out;
+	const struct rels *links; /* relationships of the part that is read */
 	struct rels rels;
-	struct tree *main, *styles, *numbering;
-	unsigned count[LEVELS]; /* numbers of the open list by level, 0: none at this level */
-	bool in_list, ordered[LEVELS];
-	size_t indent[LEVELS + 1];
+	struct tree *main, *styles, *numbering, *types;
+	struct notes footnotes, endnotes;
+	struct tree *html;
+	struct node *page, *refs; /* refs: an element of html for each reference to a note */
+	size_t nrefs;
+	struct hr_buf code;        /* code of the field that is read */
+	const char *field[FIELDS]; /* links of the open fields, NULL: another field */
+	size_t fields;
+	struct node *first, *last; /* content of deleted paragraphs, which joins the next one */
 };
 
-/* ---- pieces ---- */
+/* The block that content goes to; it is made when it has content. */
+struct block {
+	struct node *container, *made;
+	const char *tag; /* NULL: an item of a list */
+	bool ordered;
+	unsigned level;
+};
 
-static void
-inlines_init(struct inlines *in)
+/* A link around content, perhaps within another link. */
+struct link {
+	const struct link *outer;
+	const char *href;
+};
+
+struct run {
+	const struct link *link;
+	unsigned marks;
+};
+
+/* ---- the page ---- */
+
+/* Returns the last child of parent if it is such an element, otherwise a new one. */
+static struct node *
+into(struct docx *d, struct node *parent, const char *name, const char *other, const char *href)
 {
-	*in = (struct inlines){.v = NULL};
-	hr_buf_init(&in->text, HR_OFFICE_TEXT_MAX);
+	struct node *last = parent != NULL ? parent->last : NULL;
+	const char *v = node_attr(last, "href");
+
+	if ((node_is(last, name) || (other != NULL && node_is(last, other))) &&
+	    (href == NULL ? last->attrs == NULL : v != NULL && strcmp(v, href) == 0))
+		return last;
+	last = tree_put(d->html, parent, name);
+	tree_set(d->html, last, "href", href);
+	return last;
 }
 
-static void
-inlines_done(struct inlines *in)
+static struct node *
+block_node(struct docx *d, struct block *b)
 {
-	hr_buf_done(&in->text);
-	free(in->v);
-}
+	struct node *n = b->container;
+	unsigned i;
 
-/* Makes the text added since `from` a piece. */
-static void
-inlines_end(struct inlines *in, size_t from, unsigned flags, const char *href)
-{
-	struct piece *p;
-
-	if (in->text.len == from)
-		return;
-	if (in->n == in->room) {
-		p = realloc(in->v, (in->room * 2 + 16) * sizeof(*p));
-		if (p == NULL) {
-			in->nomem = true;
-			return;
-		}
-		in->v = p;
-		in->room = in->room * 2 + 16;
+	if (b->made != NULL)
+		return b->made;
+	if (b->tag == NULL) {
+		for (i = 0; i < b->level; i++)
+			n = into(d, into(d, n, "ul", "ol", NULL), "li", NULL, NULL);
+		n = into(d, n, b->ordered ? "ol" : "ul", NULL, NULL);
 	}
-	in->v[in->n++] = (struct piece){from, in->text.len, flags, href};
+	b->made = tree_put(d->html, n, b->tag != NULL ? b->tag : "li");
+	return b->made;
 }
 
-static bool
-piece_has(const struct piece *p, unsigned level)
+static struct node *
+into_link(struct docx *d, struct node *n, const struct link *l)
 {
-	return level == 0 ? p->href != NULL : (p->flags & (1u << (level - 1))) != 0;
+	return l != NULL ? into(d, into_link(d, n, l->outer), "a", NULL, l->href) : n;
 }
 
-/* Renders pieces; those with the same mark share it, and blanks at its ends go outside. */
-static void
-inlines_render(const struct inlines *in, size_t from, size_t to, unsigned level, struct hr_buf *out)
+/* Returns the element for content of a run: links, then marks, then the link of a field. */
+static struct node *
+place(struct docx *d, struct block *b, const struct run *r)
 {
-	static const char *const marks[] = {"", "**", "*", "~~"};
-	size_t i, end, head, tail;
-	struct hr_buf b;
+	struct node *n = into_link(d, block_node(d, b), r->link);
+	size_t i;
 
-	for (i = from; i < to; i = end) {
-		for (end = i + 1; end < to && level < 4 &&
-				  piece_has(&in->v[end], level) == piece_has(&in->v[i], level) &&
-				  (level > 0 || in->v[end].href == in->v[i].href);)
-			end++;
-		if (level == 4) {
-			hr_buf_add(out, hr_buf_str(&in->text) + in->v[i].from,
-			    in->v[i].to - in->v[i].from);
-			continue;
-		}
-		if (!piece_has(&in->v[i], level)) {
-			inlines_render(in, i, end, level + 1, out);
-			continue;
-		}
-		hr_buf_init(&b, HR_OFFICE_TEXT_MAX);
-		inlines_render(in, i, end, level + 1, &b);
-		for (head = 0; head < b.len && strchr(" \n", b.p[head]) != NULL;)
-			head++;
-		for (tail = b.len; tail > head && strchr(" \n", b.p[tail - 1]) != NULL;)
-			tail--;
-		hr_buf_add(out, hr_buf_str(&b), head);
-		if (tail > head) {
-			hr_buf_adds(out, level == 0 ? "[" : marks[level]);
-			hr_buf_add(out, b.p + head, tail - head);
-			if (level == 0)
-				hr_buf_addf(out, "](%s)", in->v[i].href);
-			else
-				hr_buf_adds(out, marks[level]);
-		}
-		hr_buf_add(out, hr_buf_str(&b) + tail, b.len - tail);
-		if (b.fail != HR_OK && out->fail == HR_OK)
-			out->fail = b.fail;
-		hr_buf_done(&b);
-	}
-}
-
-/* ---- the content of a paragraph ---- */
-
-static bool
-is_on(const struct node *n)
-{
-	const char *v = node_attr(n, "val");
-
-	return n != NULL && (v == NULL || (strcmp(v, "0") != 0 && strcasecmp(v, "false") != 0 &&
-					      strcasecmp(v, "off") != 0 && strcmp(v, "none") != 0));
+	for (i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+		if ((r->marks & (1u << i)) != 0)
+			n = into(d, n, marks[i], NULL, NULL);
+	for (i = d->fields; i > 0; i--)
+		if (i <= FIELDS && d->field[i - 1] != NULL)
+			return into(d, n, "a", NULL, d->field[i - 1]);
+	return n;
 }
 
 static void
-add_image(struct inlines *in, const char *alt, const char *target)
+add_text(struct docx *d, struct block *b, const struct run *r, const char *text)
 {
-	const char *dot = target != NULL ? strrchr(target, '.') : NULL;
-	const char *type = dot != NULL ? dot + 1 : "png";
-
-	if (strcasecmp(type, "jpg") == 0)
-		type = "jpeg";
-	hr_buf_adds(&in->text, "![");
-	hr_buf_adds(&in->text, alt != NULL ? alt : "");
-	hr_buf_addf(&in->text, "](data:image/%.16s;base64...)", type);
+	if (*text != '\0')
+		tree_put_text(d->html, place(d, b, r), text);
 }
 
-static void
-drawing_read(const struct docx *d, const struct node *n, struct inlines *in)
-{
-	const struct node *blip = node_below(n, "blip"), *old = node_below(n, "imagedata"),
-			  *about = node_below(n, "docPr");
-	size_t from = in->text.len;
-	const char *alt;
-
-	if (blip != NULL) {
-		alt = node_attr(about, "descr");
-		add_image(in, alt != NULL ? alt : node_attr(about, "title"),
-		    rels_target(&d->rels, node_attr(blip, "r:embed")));
-	} else if (old != NULL) {
-		add_image(
-		    in, node_attr(old, "title"), rels_target(&d->rels, node_attr(old, "r:id")));
-	}
-	inlines_end(in, from, 0, NULL);
-}
-
-static void
-run_read(const struct docx *d, const struct node *run, const char *href, struct inlines *in)
-{
-	const struct node *props = node_child(run, "rPr"), *n, *t;
-	size_t from = in->text.len;
-	unsigned flags = (is_on(node_child(props, "b")) ? BOLD : 0u) |
-			 (is_on(node_child(props, "i")) ? ITALIC : 0u) |
-			 (is_on(node_child(props, "strike")) ? STRUCK : 0u);
-
-	for (n = run->first; n != NULL; n = n->next) {
-		if (node_is(n, "t")) {
-			for (t = n->first; t != NULL; t = t->next)
-				if (t->text != NULL)
-					office_add_flat(&in->text, t->text, strlen(t->text), true);
-		} else if (node_is(n, "tab")) {
-			hr_buf_addc(&in->text, ' ');
-		} else if (node_is(n, "br") || node_is(n, "cr")) {
-			hr_buf_addc(&in->text, '\n');
-		} else if (node_is(n, "noBreakHyphen")) {
-			hr_buf_adds(&in->text, "\xe2\x80\x91");
-		} else if (node_is(n, "drawing") || node_is(n, "pict") || node_is(n, "object")) {
-			inlines_end(in, from, flags, href);
-			drawing_read(d, n, in);
-			from = in->text.len;
-		}
-	}
-	inlines_end(in, from, flags, href);
-}
-
-/* Returns true for a node to skip: bare text, deleted or moved-away text, a text box, properties of
- * a paragraph, and the newer form of content that has an older form, too. */
-static bool
-is_skipped(const struct node *n)
-{
-	return n->name == NULL || node_is(n, "del") || node_is(n, "moveFrom") ||
-	       node_is(n, "Choice") || node_is(n, "txbxContent") || node_is(n, "pPr");
-}
-
-static void
-inlines_read(const struct docx *d, const struct node *top, const char *href, struct inlines *in)
-{
-	const char *inner;
-	struct node *n;
-
-	for (n = top->first; n != NULL; n = n->next) {
-		if (is_skipped(n))
-			continue;
-		if (node_is(n, "r")) {
-			run_read(d, n, href, in);
-		} else if (node_is(n, "hyperlink")) {
-			inner = rels_target(&d->rels, node_attr(n, "r:id"));
-			inlines_read(d, n, inner != NULL ? inner : href, in);
-		} else {
-			inlines_read(d, n, href, in);
-		}
-	}
-}
-
-/* ---- styles and numbering ---- */
+/* ---- pictures, notes and fields ---- */
 
 static const struct node *
 find_by_attr(const struct node *top, const char *name, const char *attr, const char *value)
@@ -237,321 +137,550 @@ find_by_attr(const struct node *top, const char *name, const char *attr, const c
 	const char *v;
 
 	for (; n != NULL && value != NULL; n = n->next)
-		if (node_is(n, name) && (v = node_attr(n, attr)) != NULL && strcmp(v, value) == 0)
+		if (node_is(n, name) && (v = node_attr(n, attr)) != NULL &&
+		    strcasecmp(v, value) == 0)
 			return n;
 	return NULL;
 }
 
-/* Returns 1 to 6 for "Heading 1" to "Heading 6", a style's name or id; otherwise 0. */
-static unsigned
-heading_level(const char *style)
+static void
+add_image(struct docx *d, struct block *b, const struct run *r, const char *alt, const char *id)
 {
-	if (style == NULL || strncasecmp(style, "heading", 7) != 0)
-		return 0;
-	style += 7;
-	if (*style == ' ')
-		style++;
-	return style[0] >= '1' && style[0] <= '6' && style[1] == '\0' ? (unsigned)(style[0] - '0')
-								      : 0;
+	const char *target = rels_target(d->links, id), *dot, *type;
+	const struct node *known;
+	struct node *n;
+	char name[32];
+
+	if (target == NULL)
+		return;
+	dot = strrchr(target, '.');
+	known = find_by_attr(d->types != NULL ? tree_root(d->types) : NULL, "Default", "Extension",
+	    dot != NULL ? dot + 1 : NULL);
+	type = node_attr(known, "ContentType");
+	(void)snprintf(name, sizeof(name), "image/%s", dot != NULL ? dot + 1 : "png");
+	n = tree_put(d->html, place(d, b, r), "img");
+	tree_set(d->html, n, "alt", alt);
+	tree_set(d->html, n, "type", type != NULL ? type : name);
 }
 
-struct list_kind {
-	bool is, ordered;
-	unsigned level;
-};
-
-static struct list_kind
-level_kind(const struct node *lvl, unsigned level)
+static void
+drawing_read(struct docx *d, const struct node *n, struct block *b, const struct run *r)
 {
-	const char *format = node_attr(node_child(lvl, "numFmt"), "val");
+	const struct node *about = node_child(n, "docPr"), *blip, *pic;
+	const char *alt = node_attr(about, "descr"), *id;
 
-	return (struct list_kind){true, format != NULL && strcmp(format, "bullet") != 0, level};
+	if (alt == NULL || alt[strspn(alt, " \t\r\n")] == '\0')
+		alt = node_attr(about, "title");
+	pic = node_child(node_child(node_child(n, "graphic"), "graphicData"), "pic");
+	blip = node_child(node_child(pic, "blipFill"), "blip");
+	id = node_attr(blip, "r:embed");
+	add_image(d, b, r, alt, id != NULL ? id : node_attr(blip, "r:link"));
 }
 
-static struct list_kind
-number_kind(const struct docx *d, const struct node *props)
+static const struct node *
+find_note(const struct docx *d, const char *kind, const char *id)
 {
-	const struct node *root = d->numbering != NULL ? tree_root(d->numbering) : NULL, *num, *lvl;
-	const char *id = node_attr(node_child(props, "numId"), "val"),
-		   *level = node_attr(node_child(props, "ilvl"), "val");
-	unsigned l;
+	const struct tree *t = strcmp(kind, "footnote") == 0 ? d->footnotes.tree : d->endnotes.tree;
 
-	if (level == NULL)
-		level = "0";
-	num = find_by_attr(root, "num", "numId", id);
-	lvl = find_by_attr(root, "abstractNum", "abstractNumId",
-	    node_attr(node_child(num, "abstractNumId"), "val"));
-	lvl = find_by_attr(lvl, "lvl", "ilvl", level);
-	if (lvl == NULL)
-		return (struct list_kind){false, false, 0};
-	l = (unsigned)strtoul(level, NULL, 10);
-	return level_kind(lvl, l < LEVELS ? l : LEVELS - 1);
+	return t != NULL ? find_by_attr(tree_root(t), kind, "id", id) : NULL;
 }
 
-/* Finds a paragraph's list: by its own numbering, or by that of its style, which a level of the
- * numbering may name in turn. */
-static struct list_kind
-paragraph_list(
-    const struct docx *d, const struct node *props, const char *id, const struct node *style)
+static void
+note_reference(
+    struct docx *d, struct block *b, const struct run *r, const char *kind, const char *id)
 {
-	const struct node *own = node_child(props, "numPr"), *abstract, *lvl;
-	const char *named, *level;
-	unsigned long l;
+	struct node *a;
+	char text[80];
 
-	if (own != NULL)
-		return number_kind(d, own);
-	abstract = d->numbering != NULL ? tree_root(d->numbering)->first : NULL;
-	for (; id != NULL && abstract != NULL; abstract = abstract->next)
-		for (lvl = abstract->first; lvl != NULL; lvl = lvl->next) {
+	if (id == NULL || find_note(d, kind, id) == NULL)
+		return;
+	a = tree_put(d->html, tree_put(d->html, place(d, b, r), "sup"), "a");
+	(void)snprintf(text, sizeof(text), "#%s-%.40s", kind, id);
+	tree_set(d->html, a, "href", text);
+	(void)snprintf(text, sizeof(text), "[%zu]", ++d->nrefs);
+	tree_put_text(d->html, a, text);
+	tree_set(d->html, tree_put(d->html, d->refs, kind), "id", id);
+}
+
+/* Finds the link of the field whose code is complete, NULL for another field. Its end is at the
+ * last quotation mark. */
+static const char *
+field_link(struct docx *d)
+{
+	char *p = d->code.len > 0 ? d->code.p : NULL, *end = p != NULL ? strrchr(p, '"') : NULL;
+	struct node *n;
+	bool inner;
+
+	if (end == NULL)
+		return NULL;
+	p += strspn(p, " \t\r\n");
+	if (strncmp(p, "HYPERLINK", 9) != 0)
+		return NULL;
+	p += 9 + strspn(p + 9, " \t\r\n");
+	inner = strncmp(p, "\\l", 2) == 0;
+	if (inner)
+		p += 2 + strspn(p + 2, " \t\r\n");
+	if (*p != '"' || p == end)
+		return NULL;
+	*end = '\0';
+	if (inner)
+		*p = '#';
+	n = tree_put(d->html, d->refs, "link");
+	tree_set(d->html, n, "href", inner ? p : p + 1);
+	return node_attr(n, "href");
+}
+
+static void
+field_read(struct docx *d, const char *type)
+{
+	if (type != NULL && strcmp(type, "begin") == 0) {
+		if (d->fields < FIELDS)
+			d->field[d->fields] = NULL;
+		d->fields++;
+		hr_buf_reset(&d->code);
+	} else if (type != NULL && strcmp(type, "end") == 0 && d->fields > 0) {
+		d->fields--;
+	} else if (type != NULL && strcmp(type, "separate") == 0 && d->fields > 0 &&
+		   d->fields <= FIELDS) {
+		d->field[d->fields - 1] = field_link(d);
+	}
+}
+
+/* ---- the content of a paragraph ---- */
+
+static void paragraph_read(struct docx *d, struct node *p, struct node *container);
+static void table_read(struct docx *d, const struct node *table, struct node *container);
+static void
+content_read(struct docx *d, const struct node *top, struct block *b, const struct run *r);
+
+static bool
+is_one_of(const struct node *n, const char *const *names)
+{
+	while (*names != NULL && !node_is(n, *names))
+		names++;
+	return *names != NULL;
+}
+
+/* Returns true for an element that only holds others. All unknown elements are left out. */
+static bool
+is_open(const struct node *n)
+{
+	static const char *const names[] = {"ins", "object", "smartTag", "drawing", "group", "rect",
+	    "roundrect", "shape", "textbox", "txbxContent", "sdtContent", "Fallback",
+	    "AlternateContent", "sdt", NULL};
+
+	return is_one_of(n, names);
+}
+
+static bool
+is_on(const struct node *n)
+{
+	const char *v = node_attr(n, "val");
+
+	return n != NULL && (v == NULL || (strcmp(v, "0") != 0 && strcmp(v, "false") != 0));
+}
+
+static const struct node *
+find_style(const struct docx *d, const char *id)
+{
+	return d->styles != NULL ? find_by_attr(tree_root(d->styles), "style", "styleId", id)
+				 : NULL;
+}
+
+static void
+run_read(struct docx *d, const struct node *n, struct block *b, const struct link *link)
+{
+	const struct node *props = node_child(n, "rPr"), *style;
+	const char *vertical = node_attr(node_child(props, "vertAlign"), "val"), *name;
+	struct run r = {.link = link};
+
+	style = find_style(d, node_attr(node_child(props, "rStyle"), "val"));
+	name = node_attr(node_child(style, "name"), "val");
+	r.marks = (name != NULL && strcasecmp(name, "strong") == 0 ? STRONG : 0u) |
+		  (is_on(node_child(props, "b")) ? BOLD : 0u) |
+		  (is_on(node_child(props, "i")) ? ITALIC : 0u) |
+		  (is_on(node_child(props, "strike")) ? STRUCK : 0u);
+	if (vertical != NULL && strcmp(vertical, "superscript") == 0)
+		r.marks |= SUPER;
+	else if (vertical != NULL && strcmp(vertical, "subscript") == 0)
+		r.marks |= SUB;
+	content_read(d, n, b, &r);
+}
+
+static void
+link_read(struct docx *d, const struct node *n, struct block *b, const struct run *r)
+{
+	const char *target = rels_target(d->links, node_attr(n, "r:id")),
+		   *anchor = node_attr(n, "anchor");
+	struct link link = {.outer = r->link};
+	struct run inner = {&link, r->marks};
+	HR_BUF(href, HR_OFFICE_TEXT_MAX);
+
+	if (target != NULL)
+		hr_buf_add(&href, target, anchor != NULL ? strcspn(target, "#") : strlen(target));
+	if (anchor != NULL)
+		hr_buf_addf(&href, "#%s", anchor);
+	link.href = hr_buf_str(&href);
+	content_read(d, n, b, href.len > 0 ? &inner : r);
+}
+
+/* A check box replaces its sign, which is the content of its structured tag. */
+static void
+tag_read(struct docx *d, const struct node *n, struct block *b, const struct run *r)
+{
+	if (node_child(node_child(n, "sdtPr"), "checkbox") != NULL)
+		(void)tree_put(d->html, place(d, b, r), "input");
+	else
+		content_read(d, node_child(n, "sdtContent"), b, r);
+}
+
+static void
+inline_read(struct docx *d, const struct node *n, struct block *b, const struct run *r)
+{
+	const char *type = node_attr(n, "type"), *name = node_attr(n, "name");
+	const struct node *t;
+
+	if (node_is(n, "t")) {
+		for (t = n->first; t != NULL; t = t->next)
+			add_text(d, b, r, t->text != NULL ? t->text : "");
+	} else if (node_is(n, "tab")) {
+		add_text(d, b, r, "\t");
+	} else if (node_is(n, "br") && (type == NULL || strcmp(type, "textWrapping") == 0)) {
+		(void)tree_put(d->html, place(d, b, r), "br");
+	} else if (node_is(n, "noBreakHyphen")) {
+		add_text(d, b, r, "\xe2\x80\x91");
+	} else if (node_is(n, "softHyphen")) {
+		add_text(d, b, r, "\xc2\xad");
+	} else if (node_is(n, "inline") || node_is(n, "anchor")) {
+		drawing_read(d, n, b, r);
+	} else if (node_is(n, "imagedata")) {
+		add_image(d, b, r, node_attr(n, "title"), node_attr(n, "r:id"));
+	} else if (node_is(n, "footnoteReference")) {
+		note_reference(d, b, r, "footnote", node_attr(n, "id"));
+	} else if (node_is(n, "endnoteReference")) {
+		note_reference(d, b, r, "endnote", node_attr(n, "id"));
+	} else if (node_is(n, "fldChar")) {
+		field_read(d, node_attr(n, "fldCharType"));
+	} else if (node_is(n, "instrText")) {
+		for (t = n->first; t != NULL; t = t->next)
+			hr_buf_adds(&d->code, t->text != NULL ? t->text : "");
+	} else if (node_is(n, "bookmarkStart") && name != NULL && strcmp(name, "_GoBack") != 0) {
+		tree_set(d->html, tree_put(d->html, place(d, b, r), "a"), "id", name);
+	}
+}
+
+static void
+content_read(struct docx *d, const struct node *top, struct block *b, const struct run *r)
+{
+	struct node *n = top != NULL ? top->first : NULL;
+
+	for (; n != NULL; n = n->next) {
+		if (node_is(n, "p"))
+			paragraph_read(d, n, b->container);
+		else if (node_is(n, "tbl"))
+			table_read(d, n, b->container);
+		else if (node_is(n, "r"))
+			run_read(d, n, b, r->link);
+		else if (node_is(n, "hyperlink"))
+			link_read(d, n, b, r);
+		else if (node_is(n, "sdt"))
+			tag_read(d, n, b, r);
+		else if (is_open(n))
+			content_read(d, n, b, r);
+		else
+			inline_read(d, n, b, r);
+	}
+}
+
+/* Reads elements below top into a container, outside any paragraph. */
+static void
+body_read(struct docx *d, const struct node *top, struct node *container)
+{
+	struct block b = {.container = container, .made = container};
+	struct run r = {.link = NULL};
+
+	content_read(d, top, &b, &r);
+}
+
+/* ---- styles and numbering ---- */
+
+/* Finds the level of a numbering; a style of numbering may stand in for it. */
+static const struct node *
+find_level(const struct docx *d, const char *id, const char *level)
+{
+	const struct node *root = d->numbering != NULL ? tree_root(d->numbering) : NULL, *num, *abs;
+	const char *style;
+	unsigned i;
+
+	for (i = 0; i < LINKS; i++) {
+		num = find_by_attr(root, "num", "numId", id);
+		abs = find_by_attr(root, "abstractNum", "abstractNumId",
+		    node_attr(node_child(num, "abstractNumId"), "val"));
+		style = node_attr(node_child(abs, "numStyleLink"), "val");
+		if (style == NULL)
+			return find_by_attr(abs, "lvl", "ilvl", level);
+		num = node_child(node_child(find_style(d, style), "pPr"), "numPr");
+		id = node_attr(node_child(num, "numId"), "val");
+	}
+	return NULL;
+}
+
+/* Finds the level of a numbering that names the style of a paragraph. */
+static const struct node *
+find_level_of_style(const struct docx *d, const char *style)
+{
+	const struct node *n = d->numbering != NULL ? tree_root(d->numbering)->first : NULL, *lvl;
+	const char *named;
+
+	for (; style != NULL && n != NULL; n = n->next)
+		for (lvl = n->first; lvl != NULL; lvl = lvl->next) {
 			named = node_attr(node_child(lvl, "pStyle"), "val");
-			level = node_attr(lvl, "ilvl");
-			if (named == NULL || level == NULL || strcmp(named, id) != 0)
-				continue;
-			l = strtoul(level, NULL, 10);
-			return level_kind(lvl, l < LEVELS ? (unsigned)l : LEVELS - 1);
+			if (named != NULL && strcmp(named, style) == 0)
+				return lvl;
 		}
-	return number_kind(d, node_child(node_child(style, "pPr"), "numPr"));
+	return NULL;
+}
+
+static const struct node *
+paragraph_level(const struct docx *d, const struct node *props, const char *style)
+{
+	const struct node *own = node_child(props, "numPr"), *lvl;
+	const char *id = node_attr(node_child(own, "numId"), "val"),
+		   *level = node_attr(node_child(own, "ilvl"), "val");
+
+	if (id != NULL && level != NULL)
+		return find_level(d, id, level);
+	lvl = find_level_of_style(d, style);
+	return lvl == NULL && id != NULL ? find_level(d, id, "0") : lvl;
+}
+
+/* Returns the element that a style makes by its id or name, NULL for none. */
+static const char *
+style_tag(const char *id, const char *name)
+{
+	static const char *const tags[] = {"h1", "h2", "h3", "h4", "h5", "h6"},
+				 *const plain[] = {"footnote text", "endnote text",
+				     "annotation text", "Footnote", "Endnote"};
+	size_t i;
+
+	if (id != NULL && strncmp(id, "Heading", 7) == 0 && id[7] >= '1' && id[7] <= '6' &&
+	    id[8] == '\0')
+		return tags[id[7] - '1'];
+	if (name != NULL && strncasecmp(name, "heading ", 8) == 0 && name[8] >= '1' &&
+	    name[8] <= '6' && name[9] == '\0')
+		return tags[name[8] - '1'];
+	if ((id != NULL && strcmp(id, "Heading") == 0) ||
+	    (name != NULL && strcasecmp(name, "heading") == 0))
+		return "h1";
+	for (i = 0; name != NULL && i < sizeof(plain) / sizeof(plain[0]); i++)
+		if (strcasecmp(name, plain[i]) == 0)
+			return "p";
+	return NULL;
 }
 
 /* ---- blocks ---- */
 
+/* Reads the old pictures and text boxes of a paragraph, which follow it. */
 static void
-end_list(struct docx *d)
+boxes_read(struct docx *d, const struct node *p, struct node *container)
 {
-	if (d->in_list)
-		hr_buf_addc(d->out, '\n');
-	d->in_list = false;
-	memset(d->count, 0, sizeof(d->count));
+	const struct node *n;
+
+	for (n = p->first; n != NULL;
+	     n = node_next(n, p, is_open(n) || node_is(n, "r") || node_is(n, "hyperlink")))
+		if (node_is(n, "pict"))
+			body_read(d, n, container);
+}
+
+/* Puts the content of deleted paragraphs before that of p. */
+static void
+join_deleted(struct docx *d, struct node *p)
+{
+	if (d->first == NULL)
+		return;
+	d->last->next = p->first;
+	d->last->parent = p;
+	p->first = d->first;
+	d->first = d->last = NULL;
 }
 
 static void
-add_item(struct docx *d, struct list_kind k, const struct hr_buf *text)
+paragraph_read(struct docx *d, struct node *p, struct node *container)
 {
-	const char *p = hr_buf_str(text), *next;
-	size_t start, i;
+	const struct node *props = node_child(p, "pPr"), *level;
+	const char *id = node_attr(node_child(props, "pStyle"), "val"), *format;
+	struct block b = {.container = container};
+	struct run r = {.link = NULL};
 
-	for (i = k.level + 1; i < LEVELS; i++)
-		d->count[i] = 0;
-	if (d->in_list && d->count[k.level] > 0 && d->ordered[k.level] != k.ordered) {
-		if (k.level == 0)
-			hr_buf_addc(d->out, '\n');
-		d->count[k.level] = 0;
+	if (node_child(node_child(props, "rPr"), "del") != NULL) {
+		if (d->first == NULL)
+			d->first = p->first;
+		else
+			d->last->next = p->first;
+		d->last = p->last;
+		return;
 	}
-	d->in_list = true;
-	d->ordered[k.level] = k.ordered;
-	for (i = 0; i < d->indent[k.level]; i++)
-		hr_buf_addc(d->out, ' ');
-	start = d->out->len;
-	d->count[k.level]++;
-	if (k.ordered)
-		hr_buf_addf(d->out, "%u. ", d->count[k.level]);
-	else
-		hr_buf_addf(d->out, "%c ", "*+-"[k.level % 3]);
-	for (i = k.level + 1; i <= LEVELS; i++)
-		d->indent[i] = d->indent[k.level] + (d->out->len - start);
-	for (; (next = strchr(p, '\n')) != NULL; p = next + 1) {
-		hr_buf_add(d->out, p, (size_t)(next - p) + 1);
-		for (i = 0; i < d->indent[k.level + 1]; i++)
-			hr_buf_addc(d->out, ' ');
+	b.tag = style_tag(id, node_attr(node_child(find_style(d, id), "name"), "val"));
+	level = b.tag == NULL ? paragraph_level(d, props, id) : NULL;
+	if (level != NULL) {
+		format = node_attr(level, "ilvl");
+		b.level = format != NULL ? (unsigned)strtoul(format, NULL, 10) : 0;
+		format = node_attr(node_child(level, "numFmt"), "val");
+		b.ordered = format == NULL || strcmp(format, "bullet") != 0;
 	}
-	hr_buf_adds(d->out, p);
-	hr_buf_addc(d->out, '\n');
+	if (b.tag == NULL && (level == NULL || b.level >= LEVELS))
+		b.tag = "p";
+	join_deleted(d, p);
+	content_read(d, p, &b, &r);
+	boxes_read(d, p, container);
 }
 
-static int body_read(struct docx *d, const struct node *body, struct hr_err *err);
-
-static int
-boxes_read(struct docx *d, const struct node *p, struct hr_err *err)
+/* Reads a row. A cell that continues the one above it is left out: started has the columns that
+ * have a cell to continue. */
+static void
+row_read(struct docx *d, const struct node *row, struct node *part, const char *tag, bool *started)
 {
-	const struct node *n;
-	bool inside;
+	struct node *tr = tree_put(d->html, part, "tr"), *td;
+	const struct node *cell, *props, *merge;
+	const char *span, *how;
+	size_t column = 0;
 
-	for (n = p->first; n != NULL; n = node_next(n, p, inside)) {
-		inside = !is_skipped(n);
-		if (node_is(n, "txbxContent") && body_read(d, n, err) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-static int
-paragraph_text(const struct docx *d, const struct node *p, struct hr_buf *text, struct hr_err *err)
-{
-	HR_CLEAN(inlines_done) struct inlines in = {0};
-	int r = 0;
-
-	inlines_init(&in);
-	inlines_read(d, p, NULL, &in);
-	inlines_render(&in, 0, in.n, 0, text);
-	office_trim(text);
-	if (in.nomem || in.text.fail == HR_E_NOMEM || text->fail == HR_E_NOMEM)
-		r = hr_err_nomem(err);
-	return r;
-}
-
-static int
-paragraph_read(struct docx *d, const struct node *p, struct hr_err *err)
-{
-	const struct node *props = node_child(p, "pPr"), *style;
-	const char *id = node_attr(node_child(props, "pStyle"), "val"), *shown;
-	unsigned level = heading_level(id);
-	struct list_kind list;
-	HR_BUF(text, HR_OFFICE_TEXT_MAX);
-	int r;
-
-	style =
-	    d->styles != NULL ? find_by_attr(tree_root(d->styles), "style", "styleId", id) : NULL;
-	if (level == 0)
-		level = heading_level(node_attr(node_child(style, "name"), "val"));
-	r = paragraph_text(d, p, &text, err);
-	shown = hr_buf_str(&text);
-	shown += strspn(shown, " \n");
-	if (r == 0 && *shown != '\0') {
-		list = paragraph_list(d, props, id, style);
-		if (level == 0 && list.is) {
-			add_item(d, list, &text);
-		} else {
-			end_list(d);
-			if (level > 0)
-				hr_buf_addf(d->out, "%.*s ", (int)level, "######");
-			if (level > 0)
-				office_add_flat(d->out, shown, strlen(shown), false);
-			else
-				hr_buf_adds(d->out, shown);
-			hr_buf_adds(d->out, "\n\n");
-		}
-	}
-	return r == 0 ? boxes_read(d, p, err) : r;
-}
-
-/* ---- tables ---- */
-
-/* Puts all paragraphs of a cell into one line. */
-static int
-cell_read(struct docx *d, const struct node *cell, struct hr_err *err)
-{
-	const struct node *n;
-	struct hr_buf text;
-	const char *span = node_attr(node_child(node_child(cell, "tcPr"), "gridSpan"), "val");
-	unsigned long columns = span != NULL ? strtoul(span, NULL, 10) : 1;
-	int r = 0;
-
-	hr_buf_addc(d->out, ' ');
-	for (n = cell->first; n != NULL && r == 0;
-	     n = node_next(n, cell, !is_skipped(n) && !node_is(n, "p"))) {
-		if (!node_is(n, "p"))
+	for (cell = row->first; cell != NULL; cell = node_next(cell, row, is_open(cell))) {
+		if (!node_is(cell, "tc"))
 			continue;
-		hr_buf_init(&text, HR_OFFICE_TEXT_MAX);
-		r = paragraph_text(d, n, &text, err);
-		if (text.len > 0) {
-			office_add_flat(d->out, text.p, text.len, false);
-			hr_buf_addc(d->out, ' ');
+		props = node_child(cell, "tcPr");
+		merge = node_child(props, "vMerge");
+		how = node_attr(merge, "val");
+		span = node_attr(node_child(props, "gridSpan"), "val");
+		if (merge == NULL || (how != NULL && strcmp(how, "continue") != 0) ||
+		    column >= COLUMNS || !started[column]) {
+			if (column < COLUMNS)
+				started[column] = true;
+			td = tree_put(d->html, tr, tag);
+			tree_set(d->html, td, "colspan", span);
+			body_read(d, cell, td);
 		}
-		hr_buf_done(&text);
+		column += span != NULL ? strtoul(span, NULL, 10) & 0xffff : 1;
 	}
-	if (d->out->len > 0 && d->out->p[d->out->len - 1] != ' ')
-		hr_buf_addc(d->out, ' ');
-	hr_buf_addc(d->out, '|');
-	for (; columns > 1 && d->out->fail == HR_OK; columns--)
-		hr_buf_adds(d->out, "  |");
-	return r;
 }
 
-static size_t
-row_columns(const struct node *row)
+static void
+table_read(struct docx *d, const struct node *table, struct node *container)
 {
-	const struct node *n;
-	const char *span;
-	size_t columns = 0;
+	struct node *all = tree_put(d->html, container, "table"), *part = NULL;
+	const struct node *row, *props;
+	bool started[COLUMNS] = {false}, header = true, is_header;
 
-	for (n = row != NULL ? row->first : NULL; n != NULL;
-	     n = node_next(n, row, node_is(n, "sdt") || node_is(n, "sdtContent")))
-		if (node_is(n, "tc")) {
-			span = node_attr(node_child(node_child(n, "tcPr"), "gridSpan"), "val");
-			columns += span != NULL ? strtoul(span, NULL, 10) & 0xffff : 1;
-		}
-	return columns;
-}
-
-static int
-table_read(struct docx *d, const struct node *table, struct hr_err *err)
-{
-	const struct node *row, *cell, *first = node_below(table, "tr");
-	size_t columns = row_columns(first), i;
-	bool header = is_on(node_child(node_child(first, "trPr"), "tblHeader"));
-
-	end_list(d);
-	if (first == NULL)
-		return 0;
-	if (!header) {
-		hr_buf_addc(d->out, '|');
-		for (i = 0; i < columns && d->out->fail == HR_OK; i++)
-			hr_buf_adds(d->out, "  |");
-		hr_buf_addc(d->out, '\n');
-		office_add_rule(d->out, columns);
-	}
-	for (row = table->first; row != NULL;
-	     row = node_next(row, table, !node_is(row, "tr") && !is_skipped(row))) {
-		if (!node_is(row, "tr"))
+	for (row = table->first; row != NULL; row = node_next(row, table, is_open(row))) {
+		props = node_child(row, "trPr");
+		if (!node_is(row, "tr") || node_child(props, "del") != NULL)
 			continue;
-		hr_buf_addc(d->out, '|');
-		for (cell = row->first; cell != NULL;
-		     cell =
-			 node_next(cell, row, node_is(cell, "sdt") || node_is(cell, "sdtContent")))
-			if (node_is(cell, "tc") && cell_read(d, cell, err) < 0)
-				return -1;
-		hr_buf_addc(d->out, '\n');
-		if (row == first && header)
-			office_add_rule(d->out, columns);
+		is_header = node_child(props, "tblHeader") != NULL;
+		if (part == NULL)
+			part = is_header ? tree_put(d->html, all, "thead") : all;
+		else if (header && !is_header)
+			part = tree_put(d->html, all, "tbody");
+		header = header && is_header;
+		row_read(d, row, part, header ? "th" : "td", started);
 	}
-	hr_buf_addc(d->out, '\n');
-	return 0;
 }
 
-static int
-body_read(struct docx *d, const struct node *body, struct hr_err *err)
+/* Puts the notes at the end, each with a link to its reference. */
+static void
+notes_read(struct docx *d)
 {
-	const struct node *n;
-	int r = 0;
+	struct node *list = tree_put(d->html, d->page, "ol"), *li, *p, *a;
+	const struct node *ref, *last = d->refs->last;
+	const char *id;
+	char text[80];
 
-	for (n = body->first; n != NULL && r == 0 && d->out->fail == HR_OK; n = n->next) {
-		if (node_is(n, "p"))
-			r = paragraph_read(d, n, err);
-		else if (node_is(n, "tbl"))
-			r = table_read(d, n, err);
-		else if (!is_skipped(n))
-			r = body_read(d, n, err);
+	for (ref = d->refs->first; ref != NULL && last != NULL; ref = ref->next) {
+		id = node_attr(ref, "id");
+		if (id != NULL) {
+			li = tree_put(d->html, list, "li");
+			d->links =
+			    node_is(ref, "footnote") ? &d->footnotes.rels : &d->endnotes.rels;
+			body_read(d, find_note(d, ref->name, id), li);
+			p = into(d, li, "p", NULL, NULL);
+			tree_put_text(d->html, p, " ");
+			a = tree_put(d->html, p, "a");
+			(void)snprintf(text, sizeof(text), "#%s-ref-%.40s", ref->name, id);
+			tree_set(d->html, a, "href", text);
+			tree_put_text(d->html, a, "\xe2\x86\x91");
+		}
+		if (ref == last)
+			break; /* references in notes have no notes */
 	}
-	return r;
 }
 
-/* Reads the part of a relationship type. Returns 0, with *ret NULL if there is none. */
+/* ---- the document ---- */
+
 static int
-side_part(const struct docx *d, const char *type, struct tree **ret, struct hr_err *err)
+part_tree(const struct docx *d, const char *name, struct tree **ret, struct hr_err *err)
 {
-	const char *name = rels_of_type(&d->rels, type);
 	const struct hr_buf *part = name != NULL ? parts_find(d->ps, name) : NULL;
 
 	*ret = NULL;
 	return part == NULL || (*ret = tree_read(part, err)) != NULL ? 0 : -1;
 }
 
+static int
+notes_open(const struct docx *d, const char *type, struct notes *n, struct hr_err *err)
+{
+	const char *name = rels_of_type(&d->rels, type);
+
+	if (part_tree(d, name, &n->tree, err) < 0)
+		return -1;
+	return n->tree != NULL ? rels_open(&n->rels, d->ps, name, err) : 0;
+}
+
+static int
+docx_open(struct docx *d, const char *part, struct hr_err *err)
+{
+	d->main = tree_of(d->ps, part, err);
+	if (d->main == NULL || rels_open(&d->rels, d->ps, part, err) < 0 ||
+	    part_tree(d, "[Content_Types].xml", &d->types, err) < 0 ||
+	    part_tree(d, rels_of_type(&d->rels, "styles"), &d->styles, err) < 0 ||
+	    part_tree(d, rels_of_type(&d->rels, "numbering"), &d->numbering, err) < 0 ||
+	    notes_open(d, "footnotes", &d->footnotes, err) < 0 ||
+	    notes_open(d, "endnotes", &d->endnotes, err) < 0)
+		return -1;
+	d->html = tree_new("html", err);
+	if (d->html == NULL)
+		return -1;
+	d->page = tree_put(d->html, tree_root(d->html), "body");
+	d->refs = tree_put(d->html, tree_root(d->html), "refs");
+	return tree_check(d->html, err);
+}
+
+static void
+docx_close(struct docx *d)
+{
+	tree_done(&d->main);
+	tree_done(&d->styles);
+	tree_done(&d->numbering);
+	tree_done(&d->types);
+	tree_done(&d->footnotes.tree);
+	tree_done(&d->endnotes.tree);
+	tree_done(&d->html);
+	rels_done(&d->rels);
+	rels_done(&d->footnotes.rels);
+	rels_done(&d->endnotes.rels);
+	hr_buf_done(&d->code);
+}
+
 int
 docx_convert(const struct parts *ps, const char *part, struct hr_buf *out, struct hr_err *err)
 {
-	struct docx d = {.ps = ps, .out = out};
-	int r = -1;
+	HR_CLEAN(docx_close) struct docx d = {.ps = ps, .links = &d.rels};
 
-	d.main = tree_of(ps, part, err);
-	if (d.main != NULL && rels_open(&d.rels, ps, part, err) == 0 &&
-	    side_part(&d, "styles", &d.styles, err) == 0 &&
-	    side_part(&d, "numbering", &d.numbering, err) == 0)
-		r = body_read(&d, tree_root(d.main), err);
-	end_list(&d);
-	office_trim(out);
-	tree_done(&d.main);
-	tree_done(&d.styles);
-	tree_done(&d.numbering);
-	rels_done(&d.rels);
-	return r;
+	hr_buf_init(&d.code, HR_OFFICE_TEXT_MAX);
+	if (docx_open(&d, part, err) < 0)
+		return -1;
+	body_read(&d, node_child(tree_root(d.main), "body"), d.page);
+	notes_read(&d);
+	if (tree_check(d.html, err) < 0)
+		return -1;
+	office_add_markdown(out, d.page);
+	return 0;
 }

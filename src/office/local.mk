@@ -3,6 +3,7 @@ if OFFICE
 noinst_LTLIBRARIES += liboffice.la
 liboffice_la_SOURCES = \
 	%D%/docx.c \
+	%D%/markdown.c \
 	%D%/office.h %D%/office_int.h \
 	%D%/ooparts.c \
 	%D%/oorels.c \

@@ -28,7 +28,8 @@ struct attr {
 	struct attr *next;
 };
 
-/* An element, or (name == NULL) a piece of its text, which is kept for `t` and `v` only. */
+/* An element, or (name == NULL) a piece of its text, which is kept for `t`, `v`
+ * and `instrText` only. */
 struct node {
 	const char *name; /* local name */
 	const char *text;
@@ -54,6 +55,16 @@ struct node *node_child(const struct node *n, const char *name);
 struct node *node_below(const struct node *n, const char *name);
 /* Returns the node after n in document order, below top; with `inside` children of n come first. */
 struct node *node_next(const struct node *n, const struct node *top, bool inside);
+
+/* Returns an empty tree with a root of that name, for elements that a converter makes; names are
+ * borrowed. A tree that has had no memory or room refuses all that follows: tree_check(). */
+struct tree *tree_new(const char *name, struct hr_err *err);
+/* Appends an element to parent. Returns NULL after a failure, or if parent is NULL. */
+struct node *tree_put(struct tree *t, struct node *parent, const char *name);
+void tree_put_text(struct tree *t, struct node *parent, const char *text);
+void tree_set(struct tree *t, struct node *n, const char *name, const char *value);
+/* Returns -1 if something could not be put. */
+int tree_check(const struct tree *t, struct hr_err *err);
 
 /* ---- relationships of a part (oorels.c) ---- */
 
@@ -85,8 +96,14 @@ void office_add_flat(struct hr_buf *out, const char *p, size_t len, bool marks);
 /* Appends a table rule of that many columns, "| ---
  * --- |", and a newline. */
 void office_add_rule(struct hr_buf *out, size_t columns);
-/* Cuts trailing blanks and newlines. */
+/* Cuts trailing white space. */
 void office_trim(struct hr_buf *out);
+
+/* ---- a page as Markdown (markdown.c) ---- */
+
+/* Appends the Markdown of the elements below page: h1 to h6, p, ul, ol, li, table and its parts,
+ * strong, em, s, sup, sub, br, a (href), and img (alt, type). */
+void office_add_markdown(struct hr_buf *out, const struct node *page);
 
 /* ---- converters: `part` is the name of the main part ---- */
 

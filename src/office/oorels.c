@@ -4,6 +4,7 @@
 
 #include "office/office.h"
 #include "base/path.h"
+#include "base/text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -162,8 +163,10 @@ office_add_rule(struct hr_buf *out, size_t columns)
 void
 office_trim(struct hr_buf *out)
 {
-	while (out->len > 0 && strchr(" \t\r\n", out->p[out->len - 1]) != NULL)
-		out->p[--out->len] = '\0';
+	if (out->len > 0) {
+		out->len = hr_utf8_rstrip(out->p, out->len);
+		out->p[out->len] = '\0';
+	}
 }
 
 /* ---- the converters ---- */

@@ -70,7 +70,8 @@ tree_fail(struct tree *t, const char *fault)
 {
 	if (t->fault == NULL)
 		t->fault = fault;
-	(void)XML_StopParser(t->parser, XML_FALSE);
+	if (t->parser != NULL)
+		(void)XML_StopParser(t->parser, XML_FALSE);
 }
 
 static struct node *
@@ -175,7 +176,8 @@ on_text(void *arg, const char *p, int len)
 	struct tree *t = arg;
 	struct node *n;
 
-	if (t->fault != NULL || !(node_is(t->at, "t") || node_is(t->at, "v")))
+	if (t->fault != NULL ||
+	    !(node_is(t->at, "t") || node_is(t->at, "v") || node_is(t->at, "instrText")))
 		return;
 	n = tree_add(t);
 	if (n == NULL)
@@ -229,11 +231,57 @@ tree_read(const struct hr_buf *part, struct hr_err *err)
 	if (status != XML_STATUS_OK && t->fault == NULL)
 		t->fault = "the document is damaged: its XML is not well-formed";
 	XML_ParserFree(t->parser);
-	if (t->fault == NULL)
-		return t;
-	(void)hr_err_set(err, HR_E_INVAL, "%s", t->fault);
-	tree_done(&t);
-	return NULL;
+	t->parser = NULL;
+	if (tree_check(t, err) < 0)
+		tree_done(&t);
+	return t;
+}
+
+struct tree *
+tree_new(const char *name, struct hr_err *err)
+{
+	struct tree *t = calloc(1, sizeof(*t));
+
+	if (t == NULL || tree_add(t) == NULL) {
+		tree_done(&t);
+		return hr_err_null(err);
+	}
+	t->root->name = name;
+	return t;
+}
+
+struct node *
+tree_put(struct tree *t, struct node *parent, const char *name)
+{
+	struct node *n;
+
+	t->at = parent;
+	n = parent != NULL && t->fault == NULL ? tree_add(t) : NULL;
+	if (n != NULL)
+		n->name = name;
+	return n;
+}
+
+void
+tree_put_text(struct tree *t, struct node *parent, const char *text)
+{
+	struct node *n = tree_put(t, parent, NULL);
+
+	if (n != NULL && (n->text = tree_copy(t, text, strlen(text))) == NULL)
+		tree_fail(t, "out of memory");
+}
+
+void
+tree_set(struct tree *t, struct node *n, const char *name, const char *value)
+{
+	if (n != NULL && value != NULL && !tree_add_attr(t, n, name, value))
+		tree_fail(t, "out of memory");
+}
+
+int
+tree_check(const struct tree *t, struct hr_err *err)
+{
+	return t->fault == NULL ? 0 : hr_err_set(err, HR_E_INVAL, "%s", t->fault);
 }
 
 struct node *

@@ -4,10 +4,12 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/text/utf8.h"
 #include "office/office.h"
 #include "office/office_int.h"
 
-/* Prints the paragraphs of a text body, one per line. */
+/* Prints the paragraphs of a text body, one per line; a line break is a vertical tab, as in the
+ * original. */
 static void
 body_text(const struct node *body, struct hr_buf *out)
 {
@@ -24,18 +26,19 @@ body_text(const struct node *body, struct hr_buf *out)
 			if (n->text != NULL && node_is(n->parent, "t"))
 				hr_buf_adds(out, n->text);
 			else if (node_is(n, "br"))
-				hr_buf_addc(out, '\n');
+				hr_buf_addc(out, '\v');
 		}
 	}
 }
 
+/* Returns true for a placeholder without a number of its own, as titles are. */
 static bool
 is_title(const struct node *shape)
 {
 	const struct node *ph = node_below(node_child(shape, "nvSpPr"), "ph");
-	const char *type = node_attr(ph, "type");
+	const char *number = node_attr(ph, "idx");
 
-	return type != NULL && (strcmp(type, "title") == 0 || strcmp(type, "ctrTitle") == 0);
+	return ph != NULL && (number == NULL || strcmp(number, "0") == 0);
 }
 
 static void
@@ -48,7 +51,7 @@ shape_read(const struct node *shape, bool title, struct hr_buf *out)
 	p = hr_buf_str(&text);
 	if (title) {
 		hr_buf_adds(out, "# ");
-		p += strspn(p, " \t\n");
+		p += hr_utf8_lstrip(p, text.len);
 	}
 	hr_buf_adds(out, p);
 	hr_buf_addc(out, '\n');
@@ -59,7 +62,8 @@ table_read(const struct node *table, struct hr_buf *out)
 {
 	const struct node *row, *cell;
 	struct hr_buf text;
-	size_t columns;
+	const char *p;
+	size_t columns, len;
 	bool first = true;
 
 	hr_buf_addc(out, '\n');
@@ -73,9 +77,11 @@ table_read(const struct node *table, struct hr_buf *out)
 				continue;
 			hr_buf_init(&text, HR_OFFICE_TEXT_MAX);
 			body_text(node_child(cell, "txBody"), &text);
-			office_trim(&text);
+			p = hr_buf_str(&text);
+			len = text.len;
+			hr_utf8_strip(&p, &len);
 			hr_buf_addc(out, ' ');
-			office_add_flat(out, hr_buf_str(&text), text.len, true);
+			office_add_flat(out, p, len, true);
 			hr_buf_adds(out, " |");
 			hr_buf_done(&text);
 			columns++;
@@ -104,6 +110,7 @@ picture_read(const struct node *picture, struct hr_buf *out)
 	hr_buf_adds(out, ".jpg)\n");
 }
 
+/* Prints the shapes of a slide. The original shows neither the shapes of a group nor films. */
 static void
 shapes_read(const struct node *tree, struct hr_buf *out)
 {
@@ -116,13 +123,12 @@ shapes_read(const struct node *tree, struct hr_buf *out)
 			titled = titled || title;
 			shape_read(n, title, out);
 		} else if (node_is(n, "pic")) {
-			picture_read(n, out);
+			if (node_below(node_child(n, "nvPicPr"), "videoFile") == NULL)
+				picture_read(n, out);
 		} else if (node_is(n, "graphicFrame")) {
 			table = node_below(n, "tbl");
 			if (table != NULL)
 				table_read(table, out);
-		} else if (node_is(n, "grpSp")) {
-			shapes_read(n, out);
 		}
 	}
 }

@@ -27,6 +27,16 @@
 #define ITEM(level, text)                                                                          \
 	"<w:p><w:pPr><w:numPr><w:ilvl w:val='" level "'/><w:numId w:val='1'/></w:numPr></w:pPr>"   \
 	"<w:r><w:t>" text "</w:t></w:r></w:p>"
+#define PICTURE                                                                                    \
+	"<a:graphic><a:graphicData><a:pic><a:blipFill><a:blip r:embed='i'/></a:blipFill></a:pic>"  \
+	"</a:graphicData></a:graphic>"
+#define FIELD_CHAR(type) "<w:r><w:fldChar w:fldCharType='" type "'/></w:r>"
+#define FIELD(code, text)                                                                          \
+	FIELD_CHAR("begin")                                                                        \
+	"<w:r><w:instrText>" code "</w:instrText></w:r>" FIELD_CHAR("separate") RUN("", text)      \
+	    FIELD_CHAR("end")
+#define NOTE(id) "<w:r><w:footnoteReference w:id='" id "'/></w:r>"
+#define MERGED(how, text) "<w:tc><w:tcPr><w:vMerge " how "/></w:tcPr>" P(text) "</w:tc>"
 #define RELS "<Relationships>"
 #define RELS_END "</Relationships>"
 #define REL(id, type, target) "<Relationship Id='" id "' Type='u/" type "' Target='" target "'/>"
@@ -103,10 +113,10 @@ docx_shows(const char *xml, const char *want)
 
 START_TEST(paragraphs)
 {
-	docx_shows(W P("one") P("") "<w:p/>" P("  two\n\n2 ") W_END, "one\n\ntwo 2");
+	docx_shows(W P("one") P("") "<w:p/>" P("  two\n\n2 ") W_END, "one\n\ntwo\n2");
 	docx_shows(W
 	    "<w:p><w:r><w:t>a</w:t><w:br/><w:t>b</w:t><w:tab/><w:t>c</w:t></w:r></w:p>" W_END,
-	    "a\nb c");
+	    "a  \nb c");
 	docx_shows(W P("a*b_c") W_END, "a\\*b\\_c");
 	docx_shows(W STYLED("Heading1", "H") STYLED("berschrift2", "Zwei") STYLED("Heading9", "no")
 		       W_END,
@@ -130,28 +140,37 @@ START_TEST(marks)
 	docx_shows(W "<w:p><w:hyperlink r:id='h'>" RUN("", "a ")
 		       RUN("<w:b/>", "link") "</w:hyperlink></w:p>" W_END,
 	    "[a **link**](http://e.org/)");
-	docx_shows(W "<w:p><w:r><w:drawing><w:docPr descr='a cat'/><a:blip "
-		     "r:embed='i'/></w:drawing></w:r></w:p>" W_END,
-	    "![a cat](data:image/jpeg;base64...)");
+	docx_shows(W "<w:p><w:r><w:drawing><w:inline><w:docPr descr='a cat'/>" PICTURE
+		     "</w:inline></w:drawing></w:r></w:p>" W_END,
+	    "![a cat](data:image/jpg;base64...)");
 	docx_shows(W
-	    "<w:p><w:r><mc:AlternateContent><mc:Choice><w:txbxContent>" P(
-		"box") "</w:txbxContent></mc:Choice><mc:Fallback><w:txbxContent>" P("box") "</"
-											   "w:"
-											   "txbxCon"
-											   "tent></"
-											   "mc:"
-											   "Fallbac"
-											   "k></"
-											   "mc:"
-											   "Alterna"
-											   "teConte"
-											   "nt><w:"
-											   "t>text<"
-											   "/w:t></"
-											   "w:r></"
-											   "w:"
-											   "p"
-											   ">" W_END,
+	    "<w:p><w:r><mc:AlternateContent><mc:Choice><w:txbxContent>" P("new") "</"
+										 "w:txbxContent></"
+										 "mc:Choice><mc:"
+										 "Fallback><w:pict>"
+										 "<w:"
+										 "txbxContent>" P(
+										     "box") "</"
+											    "w:"
+											    "txbxCo"
+											    "ntent>"
+											    "</"
+											    "w:"
+											    "pict><"
+											    "/mc:"
+											    "Fallba"
+											    "ck></"
+											    "mc:"
+											    "Altern"
+											    "ateCon"
+											    "tent>"
+											    "<w:t>"
+											    "text</"
+											    "w:t></"
+											    "w:r></"
+											    "w:"
+											    "p"
+											    ">" W_END,
 	    "text\n\nbox");
 }
 END_TEST
@@ -160,7 +179,7 @@ START_TEST(lists)
 {
 	docx_shows(W P("before") ITEM("0", "one") ITEM("1", "in") ITEM("1", "in too") ITEM(
 		       "0", "two") P("after") STYLED("Punkt", "anew") STYLED("Zahl", "next") W_END,
-	    "before\n\n1. one\n   + in\n   + in too\n2. two\n\nafter\n\n1. anew\n2. next");
+	    "before\n\n1. one\n   * in\n   * in too\n2. two\n\nafter\n\nanew\n\n1. next");
 	docx_shows(W ITEM("77", "no such level") W_END, "no such level");
 }
 END_TEST
@@ -169,11 +188,69 @@ START_TEST(tables)
 {
 	docx_shows(W "<w:tbl><w:tr>" CELL("a") CELL("b|c") "</w:tr><w:tr><w:tc>" P("1")
 		       P("2") "</w:tc></w:tr></w:tbl>" P("after") W_END,
-	    "|  |  |\n| --- | --- |\n| a | b|c |\n| 1 2 |\n\nafter");
+	    "|  |  |\n| --- | --- |\n| a | b|c |\n| 1  2 |\n\nafter");
 	docx_shows(W "<w:tbl><w:tr><w:trPr><w:tblHeader/></w:trPr><w:tc><w:tcPr><w:gridSpan "
 		     "w:val='2'/></w:tcPr>" P("h") "</w:tc></w:tr><w:tr>" CELL("x")
 			 CELL("") "</w:tr></w:tbl>" W_END,
-	    "| h |  |\n| --- | --- |\n| x | |");
+	    "| h | |\n| --- | --- |\n| x |  |");
+}
+END_TEST
+
+START_TEST(links)
+{
+	docx_shows(W
+	    "<w:p><w:hyperlink w:anchor='a_b'>" RUN("", "to a") "</w:hyperlink></w:p>" W_END,
+	    "[to a](#a_b)");
+	docx_shows(W "<w:p>" FIELD("HYPERLINK &quot;HTTP://e.org/a b_c?d=e&quot;", "x")
+		       RUN("", "y") "</w:p>" W_END,
+	    "[x](http://e.org/a%20b_c?d=e)y");
+	docx_shows(
+	    W "<w:p>" FIELD("HYPERLINK \\l &quot;top&quot;", "x") "</w:p>" W_END, "[x](#top)");
+	docx_shows(W "<w:p>" FIELD("HYPERLINK &quot;mailto:a@e.org&quot;", "a@e.org")
+		       FIELD("PAGE", "7") "</w:p>" W_END,
+	    "a@e.org7");
+	docx_shows(W "<w:p>" FIELD(
+		       "HYPERLINK &quot;http://e.org/a_b&quot;", "http://e.org/a_b") "</w:p>" W_END,
+	    "<http://e.org/a_b>");
+}
+END_TEST
+
+START_TEST(notes)
+{
+	struct office_part part[] = {{"word/document.xml",
+					 W "<w:p>" RUN("", "one") NOTE("2") NOTE("9")
+					     RUN("", " two") NOTE("1") "</w:p>" W_END,
+					 0},
+	    {"word/_rels/document.xml.rels", RELS REL("f", "footnotes", "footnotes.xml") RELS_END,
+		0},
+	    {"word/footnotes.xml",
+		"<w:footnotes xmlns:w='urn:w'><w:footnote w:id='1'>" P("first")
+		    P("more") "</w:footnote><w:footnote w:id='2'>" P(
+			"second") "</w:footnote></w:footnotes>",
+		0}};
+
+	shows("docx", part, 3,
+	    "one[[1]](#footnote-2) two[[2]](#footnote-1)\n\n1. second [↑](#footnote-ref-2)\n"
+	    "2. first\n\n   more [↑](#footnote-ref-1)");
+}
+END_TEST
+
+START_TEST(merged_cells)
+{
+	docx_shows(W "<w:tbl><w:tr>" MERGED("w:val='restart'", "a") CELL(
+		       "b") "</w:tr><w:tr>" MERGED("", "gone") CELL("c") "</w:tr></w:tbl>" W_END,
+	    "|  |  |\n| --- | --- |\n| a | b |\n| c |");
+}
+END_TEST
+
+START_TEST(deleted_paragraphs)
+{
+	docx_shows(W "<w:p><w:pPr><w:rPr><w:del/></w:rPr></w:pPr>" RUN(
+		       "", "a ") "</w:p>"
+				 "<w:p><w:pPr><w:rPr><w:del/></w:rPr></w:pPr>" RUN(
+				     "", "b ") "</w:p>"
+					       "<w:p/>" P("d") W_END,
+	    "a b\n\nd");
 }
 END_TEST
 
@@ -284,7 +361,7 @@ START_TEST(slides)
 		RELS REL("a", "slide", "1.xml") REL("b", "slide", "2.xml") RELS_END, 0},
 	    {"show/1.xml", "<p:s xmlns:p='urn:p'><p:spTree/></p:s>", 0},
 	    {"show/2.xml",
-		"<p:s xmlns:p='urn:p' xmlns:a='urn:a'><p:spTree>" SP("body", AP("un_der"))
+		"<p:s xmlns:p='urn:p' xmlns:a='urn:a'><p:spTree>" SP("body' idx='1", AP("un_der"))
 		    SP("ctrTitle", AP("Title")) "<p:grpSp>" SP(
 			"x", AP("a") AP("b")) "</p:grpSp><p:pic><p:nvPicPr><p:cNvPr name='Pic "
 					      "1.x'/></p:nvPicPr></p:pic>"
@@ -302,7 +379,7 @@ START_TEST(slides)
 		0}};
 
 	shows("pptx", part, 7,
-	    "<!-- Slide number: 1 -->\nun_der\n# Title\na\nb\n\n![Pic 1.x](Pic1x.jpg)\n\n| h\\_1 "
+	    "<!-- Slide number: 1 -->\nun_der\n# Title\n\n![Pic 1.x](Pic1x.jpg)\n\n| h\\_1 "
 	    "|\n| --- "
 	    "|\n| x y |\n\n### Notes:\nsay\n\n<!-- Slide number: 2 -->");
 }
@@ -394,6 +471,10 @@ main(void)
 	tcase_add_test(tc, marks);
 	tcase_add_test(tc, lists);
 	tcase_add_test(tc, tables);
+	tcase_add_test(tc, links);
+	tcase_add_test(tc, notes);
+	tcase_add_test(tc, merged_cells);
+	tcase_add_test(tc, deleted_paragraphs);
 	tcase_add_test(tc, sheets);
 	tcase_add_test(tc, columns);
 	tcase_add_test(tc, a_cell_far_away);
