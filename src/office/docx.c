@@ -13,10 +13,9 @@
 #define LEVELS 5     /* levels of lists that are shown as lists */
 #define COLUMNS 1024 /* columns of a table whose merged cells are known */
 #define FIELDS 32    /* open fields within each other whose links are known */
-#define LINKS 4      /* styles of numbering that name one another */
 
 enum {
-	STRONG = 1, /* by the style of the run */
+	STRONG = 1, /* the style of the run is "Strong" */
 	BOLD = 2,
 	ITALIC = 4,
 	SUPER = 8,
@@ -35,7 +34,8 @@ struct docx {
 	const struct parts *ps;
 	const struct rels *links; /* relationships of the part that is read */
 	struct rels rels;
-	struct tree *main, *styles, *numbering, *types;
+	struct tree *main, *types;
+	struct docx_styles styles;
 	struct notes footnotes, endnotes;
 	struct tree *html;
 	struct node *page, *refs; /* refs: an element of html for each reference to a note */
@@ -130,19 +130,6 @@ add_text(struct docx *d, struct block *b, const struct run *r, const char *text)
 
 /* ---- pictures, notes and fields ---- */
 
-static const struct node *
-find_by_attr(const struct node *top, const char *name, const char *attr, const char *value)
-{
-	const struct node *n = top != NULL ? top->first : NULL;
-	const char *v;
-
-	for (; n != NULL && value != NULL; n = n->next)
-		if (node_is(n, name) && (v = node_attr(n, attr)) != NULL &&
-		    strcasecmp(v, value) == 0)
-			return n;
-	return NULL;
-}
-
 static void
 add_image(struct docx *d, struct block *b, const struct run *r, const char *alt, const char *id)
 {
@@ -154,7 +141,7 @@ add_image(struct docx *d, struct block *b, const struct run *r, const char *alt,
 	if (target == NULL)
 		return;
 	dot = strrchr(target, '.');
-	known = find_by_attr(d->types != NULL ? tree_root(d->types) : NULL, "Default", "Extension",
+	known = node_with(d->types != NULL ? tree_root(d->types) : NULL, "Default", "Extension",
 	    dot != NULL ? dot + 1 : NULL);
 	type = node_attr(known, "ContentType");
 	(void)snprintf(name, sizeof(name), "image/%s", dot != NULL ? dot + 1 : "png");
@@ -182,7 +169,7 @@ find_note(const struct docx *d, const char *kind, const char *id)
 {
 	const struct tree *t = strcmp(kind, "footnote") == 0 ? d->footnotes.tree : d->endnotes.tree;
 
-	return t != NULL ? find_by_attr(tree_root(t), kind, "id", id) : NULL;
+	return t != NULL ? node_with(tree_root(t), kind, "id", id) : NULL;
 }
 
 static void
@@ -280,13 +267,6 @@ is_on(const struct node *n)
 	return n != NULL && (v == NULL || (strcmp(v, "0") != 0 && strcmp(v, "false") != 0));
 }
 
-static const struct node *
-find_style(const struct docx *d, const char *id)
-{
-	return d->styles != NULL ? find_by_attr(tree_root(d->styles), "style", "styleId", id)
-				 : NULL;
-}
-
 static void
 run_read(struct docx *d, const struct node *n, struct block *b, const struct link *link)
 {
@@ -294,7 +274,7 @@ run_read(struct docx *d, const struct node *n, struct block *b, const struct lin
 	const char *vertical = node_attr(node_child(props, "vertAlign"), "val"), *name;
 	struct run r = {.link = link};
 
-	style = find_style(d, node_attr(node_child(props, "rStyle"), "val"));
+	style = docx_style(&d->styles, node_attr(node_child(props, "rStyle"), "val"));
 	name = node_attr(node_child(style, "name"), "val");
 	r.marks = (name != NULL && strcasecmp(name, "strong") == 0 ? STRONG : 0u) |
 		  (is_on(node_child(props, "b")) ? BOLD : 0u) |
@@ -324,7 +304,7 @@ link_read(struct docx *d, const struct node *n, struct block *b, const struct ru
 	content_read(d, n, b, href.len > 0 ? &inner : r);
 }
 
-/* A check box replaces its sign, which is the content of its structured tag. */
+/* Reads a structured tag. A check box in one replaces its sign, the content of the tag. */
 static void
 tag_read(struct docx *d, const struct node *n, struct block *b, const struct run *r)
 {
@@ -402,82 +382,6 @@ body_read(struct docx *d, const struct node *top, struct node *container)
 	content_read(d, top, &b, &r);
 }
 
-/* ---- styles and numbering ---- */
-
-/* Finds the level of a numbering; a style of numbering may stand in for it. */
-static const struct node *
-find_level(const struct docx *d, const char *id, const char *level)
-{
-	const struct node *root = d->numbering != NULL ? tree_root(d->numbering) : NULL, *num, *abs;
-	const char *style;
-	unsigned i;
-
-	for (i = 0; i < LINKS; i++) {
-		num = find_by_attr(root, "num", "numId", id);
-		abs = find_by_attr(root, "abstractNum", "abstractNumId",
-		    node_attr(node_child(num, "abstractNumId"), "val"));
-		style = node_attr(node_child(abs, "numStyleLink"), "val");
-		if (style == NULL)
-			return find_by_attr(abs, "lvl", "ilvl", level);
-		num = node_child(node_child(find_style(d, style), "pPr"), "numPr");
-		id = node_attr(node_child(num, "numId"), "val");
-	}
-	return NULL;
-}
-
-/* Finds the level of a numbering that names the style of a paragraph. */
-static const struct node *
-find_level_of_style(const struct docx *d, const char *style)
-{
-	const struct node *n = d->numbering != NULL ? tree_root(d->numbering)->first : NULL, *lvl;
-	const char *named;
-
-	for (; style != NULL && n != NULL; n = n->next)
-		for (lvl = n->first; lvl != NULL; lvl = lvl->next) {
-			named = node_attr(node_child(lvl, "pStyle"), "val");
-			if (named != NULL && strcmp(named, style) == 0)
-				return lvl;
-		}
-	return NULL;
-}
-
-static const struct node *
-paragraph_level(const struct docx *d, const struct node *props, const char *style)
-{
-	const struct node *own = node_child(props, "numPr"), *lvl;
-	const char *id = node_attr(node_child(own, "numId"), "val"),
-		   *level = node_attr(node_child(own, "ilvl"), "val");
-
-	if (id != NULL && level != NULL)
-		return find_level(d, id, level);
-	lvl = find_level_of_style(d, style);
-	return lvl == NULL && id != NULL ? find_level(d, id, "0") : lvl;
-}
-
-/* Returns the element that a style makes by its id or name, NULL for none. */
-static const char *
-style_tag(const char *id, const char *name)
-{
-	static const char *const tags[] = {"h1", "h2", "h3", "h4", "h5", "h6"},
-				 *const plain[] = {"footnote text", "endnote text",
-				     "annotation text", "Footnote", "Endnote"};
-	size_t i;
-
-	if (id != NULL && strncmp(id, "Heading", 7) == 0 && id[7] >= '1' && id[7] <= '6' &&
-	    id[8] == '\0')
-		return tags[id[7] - '1'];
-	if (name != NULL && strncasecmp(name, "heading ", 8) == 0 && name[8] >= '1' &&
-	    name[8] <= '6' && name[9] == '\0')
-		return tags[name[8] - '1'];
-	if ((id != NULL && strcmp(id, "Heading") == 0) ||
-	    (name != NULL && strcasecmp(name, "heading") == 0))
-		return "h1";
-	for (i = 0; name != NULL && i < sizeof(plain) / sizeof(plain[0]); i++)
-		if (strcasecmp(name, plain[i]) == 0)
-			return "p";
-	return NULL;
-}
-
 /* ---- blocks ---- */
 
 /* Reads the old pictures and text boxes of a paragraph, which follow it. */
@@ -520,8 +424,8 @@ paragraph_read(struct docx *d, struct node *p, struct node *container)
 		d->last = p->last;
 		return;
 	}
-	b.tag = style_tag(id, node_attr(node_child(find_style(d, id), "name"), "val"));
-	level = b.tag == NULL ? paragraph_level(d, props, id) : NULL;
+	b.tag = docx_style_tag(&d->styles, id);
+	level = b.tag == NULL ? docx_level(&d->styles, props, id) : NULL;
 	if (level != NULL) {
 		format = node_attr(level, "ilvl");
 		b.level = format != NULL ? (unsigned)strtoul(format, NULL, 10) : 0;
@@ -616,20 +520,11 @@ notes_read(struct docx *d)
 /* ---- the document ---- */
 
 static int
-part_tree(const struct docx *d, const char *name, struct tree **ret, struct hr_err *err)
-{
-	const struct hr_buf *part = name != NULL ? parts_find(d->ps, name) : NULL;
-
-	*ret = NULL;
-	return part == NULL || (*ret = tree_read(part, err)) != NULL ? 0 : -1;
-}
-
-static int
 notes_open(const struct docx *d, const char *type, struct notes *n, struct hr_err *err)
 {
 	const char *name = rels_of_type(&d->rels, type);
 
-	if (part_tree(d, name, &n->tree, err) < 0)
+	if (tree_maybe(d->ps, name, &n->tree, err) < 0)
 		return -1;
 	return n->tree != NULL ? rels_open(&n->rels, d->ps, name, err) : 0;
 }
@@ -639,9 +534,9 @@ docx_open(struct docx *d, const char *part, struct hr_err *err)
 {
 	d->main = tree_of(d->ps, part, err);
 	if (d->main == NULL || rels_open(&d->rels, d->ps, part, err) < 0 ||
-	    part_tree(d, "[Content_Types].xml", &d->types, err) < 0 ||
-	    part_tree(d, rels_of_type(&d->rels, "styles"), &d->styles, err) < 0 ||
-	    part_tree(d, rels_of_type(&d->rels, "numbering"), &d->numbering, err) < 0 ||
+	    tree_maybe(d->ps, "[Content_Types].xml", &d->types, err) < 0 ||
+	    tree_maybe(d->ps, rels_of_type(&d->rels, "styles"), &d->styles.styles, err) < 0 ||
+	    tree_maybe(d->ps, rels_of_type(&d->rels, "numbering"), &d->styles.numbering, err) < 0 ||
 	    notes_open(d, "footnotes", &d->footnotes, err) < 0 ||
 	    notes_open(d, "endnotes", &d->endnotes, err) < 0)
 		return -1;
@@ -657,8 +552,8 @@ static void
 docx_close(struct docx *d)
 {
 	tree_done(&d->main);
-	tree_done(&d->styles);
-	tree_done(&d->numbering);
+	tree_done(&d->styles.styles);
+	tree_done(&d->styles.numbering);
 	tree_done(&d->types);
 	tree_done(&d->footnotes.tree);
 	tree_done(&d->endnotes.tree);

@@ -46,6 +46,8 @@ void tree_done(struct tree **t);
 struct node *tree_root(const struct tree *t);
 /* Returns the tree of a part, or NULL if it is missing or cannot be read. */
 struct tree *tree_of(const struct parts *ps, const char *name, struct hr_err *err);
+/* Reads the tree of a part. Returns 0 with *ret NULL if it is missing or name is NULL. */
+int tree_maybe(const struct parts *ps, const char *name, struct tree **ret, struct hr_err *err);
 
 bool node_is(const struct node *n, const char *name);
 /* Returns NULL if there is no such attribute. */
@@ -53,6 +55,9 @@ const char *node_attr(const struct node *n, const char *name);
 struct node *node_child(const struct node *n, const char *name);
 /* Returns the first element of that name below n, in document order. */
 struct node *node_below(const struct node *n, const char *name);
+/* Returns the child of that name whose attribute has that value. */
+const struct node *
+node_with(const struct node *n, const char *name, const char *attr, const char *value);
 /* Returns the node after n in document order, below top; with `inside` children of n come first. */
 struct node *node_next(const struct node *n, const struct node *top, bool inside);
 
@@ -104,6 +109,21 @@ void office_trim(struct hr_buf *out);
 /* Appends the Markdown of the elements below page: h1 to h6, p, ul, ol, li, table and its parts,
  * strong, em, s, sup, sub, br, a (href), and img (alt, type). */
 void office_add_markdown(struct hr_buf *out, const struct node *page);
+
+/* ---- styles of a text document (docxstyle.c) ---- */
+
+/* Either is NULL if the document has none. */
+struct docx_styles {
+	struct tree *styles, *numbering;
+};
+
+const struct node *docx_style(const struct docx_styles *s, const char *id);
+/* Returns the level of numbering of a paragraph with these properties, NULL for none. */
+const struct node *
+docx_level(const struct docx_styles *s, const struct node *props, const char *style);
+/* Returns the element that a style makes, by its id or name: a heading or a paragraph that is no
+ * item of a list. NULL: another style. */
+const char *docx_style_tag(const struct docx_styles *s, const char *id);
 
 /* ---- converters: `part` is the name of the main part ---- */
 

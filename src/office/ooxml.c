@@ -301,6 +301,15 @@ tree_of(const struct parts *ps, const char *name, struct hr_err *err)
 	return NULL;
 }
 
+int
+tree_maybe(const struct parts *ps, const char *name, struct tree **ret, struct hr_err *err)
+{
+	const struct hr_buf *part = name != NULL ? parts_find(ps, name) : NULL;
+
+	*ret = NULL;
+	return part == NULL || (*ret = tree_read(part, err)) != NULL ? 0 : -1;
+}
+
 bool
 node_is(const struct node *n, const char *name)
 {
@@ -325,6 +334,18 @@ node_child(const struct node *n, const char *name)
 	while (c != NULL && !node_is(c, name))
 		c = c->next;
 	return c;
+}
+
+const struct node *
+node_with(const struct node *n, const char *name, const char *attr, const char *value)
+{
+	const struct node *c = n != NULL ? n->first : NULL;
+	const char *v;
+
+	for (; c != NULL && value != NULL; c = c->next)
+		if (node_is(c, name) && (v = node_attr(c, attr)) != NULL && strcmp(v, value) == 0)
+			return c;
+	return NULL;
 }
 
 struct node *

@@ -3,245 +3,24 @@
 #include "config.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "office/office.h"
-#include "office/office_int.h"
+#include "office/xlvalue.h"
 
 #define COLUMNS_MAX 16384
 #define ROWS_MAX 1048576
-#define DECIMALS 6
-#define DAY 86400
-#define EPOCH 25569 /* day number that a sheet gives to 1 January 1970 */
-#define EPOCH_1904 24107
-#define LAST_DAY 2958465.0 /* day number of 31 December 9999 */
-
-enum kind {
-	NOTHING,
-	TEXT,
-	NUMBER,
-	BOOLEAN,
-	DATE,
-};
-
-struct value {
-	enum kind kind;
-	double number;
-	const struct node *text; /* element with `t` children, or a `v` */
-};
 
 struct column {
-	size_t filled, of[DATE + 1];
-	bool fraction, huge, tiny, clock;
+	size_t filled, of[KINDS];
+	bool fraction, huge, tiny, clock, millis;
 	int decimals;
-	size_t name, name_len; /* place of the header's text in the output */
+	size_t name, name_len; /* place of the header's text */
+	size_t next;           /* number to try for the next column of the same name */
 };
-
-struct book {
-	struct tree *strings, *styles;
-	const struct node **string; /* the strings, indexed by number */
-	size_t nstrings;
-	bool *is_date; /* true for each style that shows dates */
-	size_t nstyles;
-	double epoch;
-};
-
-/* ---- the book ---- */
-
-/* Returns true if a format shows a day or time; text quoted, escaped or in brackets is ignored. */
-static bool
-format_is_date(const char *f)
-{
-	for (; f != NULL && *f != '\0'; f++) {
-		if (*f == '"' || *f == '[') {
-			f = strchr(f + 1, *f == '"' ? '"' : ']');
-			if (f == NULL)
-				return false;
-		} else if ((*f == '\\' || *f == '_' || *f == '*') && f[1] != '\0') {
-			f++;
-		} else if (*f == ';') {
-			return false;
-		} else if (strchr("dDmMhHyYsS", *f) != NULL) {
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool
-style_is_date(const struct node *formats, const char *id)
-{
-	unsigned long number = id != NULL ? strtoul(id, NULL, 10) : 0;
-	const struct node *n = formats != NULL ? formats->first : NULL;
-	const char *own;
-
-	for (; n != NULL && number >= 164; n = n->next) {
-		own = node_attr(n, "numFmtId");
-		if (own != NULL && strcmp(own, id) == 0)
-			return format_is_date(node_attr(n, "formatCode"));
-	}
-	return (number >= 14 && number <= 22) || (number >= 45 && number <= 47);
-}
-
-static size_t
-count_of(const struct node *top, const char *name)
-{
-	const struct node *n = top != NULL ? top->first : NULL;
-	size_t count = 0;
-
-	for (; n != NULL; n = n->next)
-		count += node_is(n, name);
-	return count;
-}
-
-static int
-side_part(const struct parts *ps, const struct rels *rels, const char *type, struct tree **ret,
-    struct hr_err *err)
-{
-	const char *name = rels_of_type(rels, type);
-	const struct hr_buf *part = name != NULL ? parts_find(ps, name) : NULL;
-
-	*ret = NULL;
-	return part == NULL || (*ret = tree_read(part, err)) != NULL ? 0 : -1;
-}
-
-static int
-book_open(struct book *b, const struct parts *ps, const struct rels *rels, struct hr_err *err)
-{
-	const struct node *root, *xfs, *n;
-
-	if (side_part(ps, rels, "sharedStrings", &b->strings, err) < 0 ||
-	    side_part(ps, rels, "styles", &b->styles, err) < 0)
-		return -1;
-	root = b->strings != NULL ? tree_root(b->strings) : NULL;
-	b->string = calloc(count_of(root, "si") + 1, sizeof(*b->string));
-	xfs = node_child(b->styles != NULL ? tree_root(b->styles) : NULL, "cellXfs");
-	b->is_date = calloc(count_of(xfs, "xf") + 1, sizeof(*b->is_date));
-	if (b->string == NULL || b->is_date == NULL)
-		return hr_err_nomem(err);
-	for (n = root != NULL ? root->first : NULL; n != NULL; n = n->next)
-		if (node_is(n, "si"))
-			b->string[b->nstrings++] = n;
-	for (n = xfs != NULL ? xfs->first : NULL; n != NULL; n = n->next)
-		if (node_is(n, "xf"))
-			b->is_date[b->nstyles++] = style_is_date(
-			    node_child(tree_root(b->styles), "numFmts"), node_attr(n, "numFmtId"));
-	return 0;
-}
-
-static void
-book_close(struct book *b)
-{
-	free(b->string);
-	free(b->is_date);
-	tree_done(&b->strings);
-	tree_done(&b->styles);
-}
-
-/* ---- a cell ---- */
-
-static bool
-to_number(const char *s, double *ret)
-{
-	char *end;
-
-	*ret = s != NULL ? strtod(s, &end) : 0;
-	return s != NULL && end != s && *end == '\0' && isfinite(*ret);
-}
-
-static const char *
-first_text(const struct node *n)
-{
-	return n != NULL && n->first != NULL ? n->first->text : NULL;
-}
-
-static struct value
-cell_value(const struct book *b, const struct node *c)
-{
-	const char *type = node_attr(c, "t"), *style = node_attr(c, "s");
-	const struct node *v = node_child(c, "v");
-	const char *s = first_text(v);
-	struct value r = {NOTHING, 0, NULL};
-	unsigned long i;
-
-	if (type != NULL && strcmp(type, "inlineStr") == 0) {
-		r.text = node_child(c, "is");
-	} else if (type != NULL && strcmp(type, "e") == 0) {
-		return r; /* an error counts as an empty cell */
-	} else if (type != NULL && (strcmp(type, "str") == 0 || strcmp(type, "d") == 0)) {
-		r.text = v;
-	} else if (type != NULL && strcmp(type, "s") == 0) {
-		i = s != NULL ? strtoul(s, NULL, 10) : b->nstrings;
-		r.text = i < b->nstrings ? b->string[i] : NULL;
-	} else if (to_number(s, &r.number)) {
-		i = style != NULL ? strtoul(style, NULL, 10) : 0;
-		r.kind = type != NULL && strcmp(type, "b") == 0 ? BOOLEAN : NUMBER;
-		if (r.kind == NUMBER && i < b->nstyles && b->is_date[i] && r.number >= 0 &&
-		    r.number < LAST_DAY)
-			r.kind = DATE;
-		return r;
-	} else {
-		r.text = v;
-	}
-	if (r.text != NULL && (node_below(r.text, "t") != NULL || first_text(r.text) != NULL))
-		r.kind = TEXT;
-	return r;
-}
-
-/* Appends text with its tabs and line ends as escapes. */
-static void
-add_escaped(struct hr_buf *b, const char *p)
-{
-	for (; *p != '\0'; p++)
-		if (*p == '\n' || *p == '\t' || *p == '\r')
-			hr_buf_adds(b, *p == '\n' ? "\\n" : *p == '\t' ? "\\t" : "\\r");
-		else
-			hr_buf_addc(b, *p);
-}
-
-/* Prints one line without blanks at its ends. Phonetic guides (rPh) are left out. The header joins
- * lines with blanks; cells below it show line ends as escapes, as the original's tables. */
-static void
-add_text(const struct node *top, bool header, struct hr_buf *out)
-{
-	const struct node *n;
-	HR_BUF(b, HR_OFFICE_TEXT_MAX);
-	size_t from = 0;
-
-	for (n = top->first; n != NULL; n = node_next(n, top, !node_is(n, "rPh")))
-		if (n->text != NULL && header)
-			hr_buf_adds(&b, n->text);
-		else if (n->text != NULL)
-			add_escaped(&b, n->text);
-	office_trim(&b);
-	from = strspn(hr_buf_str(&b), " \t\r\n");
-	if (from < b.len)
-		office_add_flat(out, b.p + from, b.len - from, true);
-	if (b.fail != HR_OK && out->fail == HR_OK)
-		out->fail = b.fail;
-}
-
-/* Returns true for the numbers that the original reads as integers of 64 bits. */
-static bool
-is_whole(double x)
-{
-	return floor(x) == x && fabs(x) < 0x1p63;
-}
-
-/* Returns how many of DECIMALS decimals x needs, at least one. */
-static int
-decimals_of(double x)
-{
-	char text[400];
-	int n = snprintf(text, sizeof(text), "%.*f", DECIMALS, x), d = DECIMALS;
-
-	while (d > 1 && text[n - 1 - (DECIMALS - d)] == '0')
-		d--;
-	return d;
-}
 
 static bool
 is_long(double x, int decimals)
@@ -249,56 +28,35 @@ is_long(double x, int decimals)
 	return snprintf(NULL, 0, "%.*f", decimals, x) > DECIMALS + 6;
 }
 
-static void
-add_date(const struct book *b, double number, bool clock, struct hr_buf *out)
+/* Returns true if the column has numbers only. Truth values are numbers if there is a gap. */
+static bool
+is_numeric(const struct column *c, size_t rows)
 {
-	double seconds = round((number - b->epoch) * DAY);
-	time_t t = (time_t)seconds;
-	struct tm tm;
-	char text[48];
-
-	if (number < 1)
-		clock = true;
-	if (gmtime_r(&t, &tm) == NULL)
-		return;
-	if (strftime(text, sizeof(text),
-		number < 1 ? "%H:%M:%S"
-		: clock    ? "%Y-%m-%d %H:%M:%S"
-			   : "%Y-%m-%d",
-		&tm) > 0)
-		hr_buf_adds(out, text);
-}
-
-/* Prints a value alone, as in a column of mixed types. */
-static void
-add_value(const struct book *b, struct value v, bool header, struct hr_buf *out)
-{
-	if (v.kind == TEXT)
-		add_text(v.text, header, out);
-	else if (v.kind == BOOLEAN)
-		hr_buf_adds(out, v.number != 0 ? "True" : "False");
-	else if (v.kind == DATE)
-		add_date(b, v.number, true, out);
-	else if (v.kind == NUMBER && is_whole(v.number))
-		hr_buf_addf(out, "%.0f", v.number);
-	else if (v.kind == NUMBER)
-		hr_buf_addf(out, "%.*f", decimals_of(v.number), v.number);
-	else
-		hr_buf_adds(out, "NaN");
+	return c->of[NUMBER] + c->of[TEXT_NUMBER] + c->of[BOOLEAN] == c->filled &&
+	       (c->of[BOOLEAN] < c->filled || c->filled < rows);
 }
 
 static void
 add_in_column(
     const struct book *b, const struct column *c, size_t rows, struct value v, struct hr_buf *out)
 {
-	bool numbers = c->of[NUMBER] == c->filled;
+	bool dates = c->filled > 0 && c->of[DATE] == c->filled,
+	     spans = c->filled > 0 && c->of[SPAN] == c->filled;
 
-	if (v.kind == NOTHING)
-		hr_buf_adds(out, c->filled > 0 && c->of[DATE] == c->filled ? "NaT" : "NaN");
-	else if (v.kind == DATE && c->of[DATE] == c->filled)
-		add_date(b, v.number, c->clock, out);
-	else if (v.kind != NUMBER || !numbers || (c->filled == rows && !c->fraction))
+	if (v.kind == NOTHING || v.kind == GAP)
+		hr_buf_adds(out, dates || spans ? "NaT" : "NaN");
+	else if (dates)
+		add_date(date_millis(b, v.number), c->clock, c->millis ? 3 : 0, out);
+	else if (spans)
+		add_span(v.number, false, c->clock, out);
+	else if (c->of[BOOLEAN] + c->of[TEXT_TRUTH] == c->filled && !is_numeric(c, rows))
+		hr_buf_adds(out, v.number != 0 ? "True" : "False");
+	else if (!is_numeric(c, rows))
 		add_value(b, v, false, out);
+	else if (isinf(v.number))
+		hr_buf_adds(out, v.number < 0 ? "-inf" : "inf");
+	else if (c->filled == rows && !c->fraction)
+		hr_buf_addf(out, "%.0f", v.number);
 	else if (c->tiny || c->huge)
 		hr_buf_addf(out, "%.*e", DECIMALS, v.number);
 	else
@@ -363,22 +121,24 @@ row_values(const struct book *b, const struct node *row, struct value *values, s
 }
 
 static void
-column_count(struct column *c, struct value v)
+column_count(struct column *c, const struct book *b, struct value v)
 {
+	double ms = v.kind == DATE ? date_millis(b, v.number) : rint(v.number * DAY_MS);
 	int d;
 
 	c->filled++;
 	c->of[v.kind]++;
-	if (v.kind == DATE && v.number != floor(v.number))
-		c->clock = true;
-	if (v.kind != NUMBER)
-		return;
-	d = decimals_of(v.number);
-	if (d > c->decimals)
-		c->decimals = d;
-	c->fraction = c->fraction || !is_whole(v.number);
-	c->tiny = c->tiny || (v.number != 0 && fabs(v.number) < 1e-6);
-	c->huge = c->huge || (fabs(v.number) > 1e6 && is_long(v.number, d));
+	c->fraction = c->fraction || v.fraction;
+	if (v.kind == DATE || v.kind == SPAN) {
+		c->clock = c->clock || fmod(ms, DAY_MS) != 0;
+		c->millis = c->millis || fmod(ms, 1000) != 0;
+	} else if (!isinf(v.number)) {
+		d = decimals_of(v.number);
+		if (d > c->decimals)
+			c->decimals = d;
+		c->tiny = c->tiny || (v.number != 0 && fabs(v.number) < 1e-6);
+		c->huge = c->huge || (fabs(v.number) > 1e6 && is_long(v.number, d));
+	}
 }
 
 struct sheet {
@@ -404,48 +164,72 @@ sheet_measure(struct sheet *s, const struct book *b)
 		if (width > 0)
 			s->rows = number + 1;
 		for (i = 0; i < width && number > 0; i++)
-			if (s->values[i].kind != NOTHING)
-				column_count(&s->column[i], s->values[i]);
+			if (s->values[i].kind > GAP)
+				column_count(&s->column[i], b, s->values[i]);
 		number++;
 	}
 }
 
-/* Counts the columns before column i whose header has the same type and text. */
-static size_t
-earlier(const struct sheet *s, size_t i, const struct hr_buf *out)
+static bool
+has_name(const struct column *c, const struct hr_buf *names, const char *name, size_t len)
 {
-	const struct column *c = &s->column[i], *o;
-	size_t n = 0, j;
+	return c->name_len == len && memcmp(hr_buf_str(names) + c->name, name, len) == 0;
+}
 
-	if (s->values[i].kind == NOTHING || out->fail != HR_OK)
-		return 0;
-	for (j = 0; j < i; j++) {
-		o = &s->column[j];
-		n += s->values[j].kind == s->values[i].kind && o->name_len == c->name_len &&
-		     memcmp(hr_buf_str(out) + o->name, hr_buf_str(out) + c->name, c->name_len) == 0;
+/* Gives column i, if an earlier one has its name and type, a number that makes a name no column
+ * has. */
+static void
+number_name(const struct sheet *s, size_t i, struct hr_buf *names)
+{
+	struct column *c = &s->column[i];
+	size_t first = 0, j = 0, len;
+	HR_BUF(name, HR_OFFICE_TEXT_MAX);
+
+	hr_buf_add(&name, hr_buf_str(names) + c->name, c->name_len);
+	len = name.len;
+	while (first < i && (s->values[first].kind != s->values[i].kind ||
+				!has_name(&s->column[first], names, hr_buf_str(&name), len)))
+		first++;
+	if (first == i)
+		return;
+	for (; j < s->columns && names->fail == HR_OK; j++) {
+		if (j == 0) {
+			name.len = len;
+			hr_buf_addf(&name, ".%zu", ++s->column[first].next);
+		}
+		if (has_name(&s->column[j], names, hr_buf_str(&name), name.len))
+			j = SIZE_MAX; /* try the next number from the first column */
 	}
-	return n;
+	c->name = names->len;
+	c->name_len = name.len;
+	hr_buf_add(names, hr_buf_str(&name), name.len);
 }
 
 static void
 sheet_header(const struct sheet *s, const struct book *b, struct hr_buf *out)
 {
-	size_t i, same;
+	HR_BUF(names, HR_OFFICE_TEXT_MAX);
+	struct column *c = s->column;
+	size_t i;
 
-	hr_buf_addc(out, '|');
-	for (i = 0; i < s->columns && out->fail == HR_OK; i++) {
-		hr_buf_addc(out, ' ');
-		s->column[i].name = out->len;
+	for (i = 0; i < s->columns; i++) {
+		c[i].name = names.len;
 		if (s->values[i].kind == NOTHING)
-			hr_buf_addf(out, "Unnamed: %zu", i);
+			hr_buf_addf(&names, "Unnamed: %zu", i);
 		else
-			add_value(b, s->values[i], true, out);
-		s->column[i].name_len = out->len - s->column[i].name;
-		same = earlier(s, i, out);
-		if (same > 0)
-			hr_buf_addf(out, ".%zu", same);
+			add_value(b, s->values[i], true, &names);
+		c[i].name_len = names.len - c[i].name;
+	}
+	hr_buf_addc(out, '|');
+	for (i = 0; i < s->columns && names.fail == HR_OK; i++) {
+		if (s->values[i].kind != NOTHING)
+			number_name(s, i, &names);
+		hr_buf_addc(out, ' ');
+		hr_buf_add(out, hr_buf_str(&names) + c[i].name, c[i].name_len);
 		hr_buf_adds(out, " |");
 	}
+	if (names.fail != HR_OK && out->fail == HR_OK)
+		out->fail = names.fail;
 	hr_buf_addc(out, '\n');
 	office_add_rule(out, s->columns);
 }
@@ -538,16 +322,11 @@ xlsx_convert(const struct parts *ps, const char *part, struct hr_buf *out, struc
 {
 	HR_CLEAN(tree_done) struct tree *t = tree_of(ps, part, err);
 	HR_CLEAN(rels_done) struct rels rels = {NULL, NULL};
-	HR_CLEAN(book_close) struct book b = {.epoch = EPOCH};
-	const char *old;
+	HR_CLEAN(book_close) struct book b = {.strings = NULL};
 	int r = -1;
 
 	if (t != NULL && rels_open(&rels, ps, part, err) == 0 &&
-	    book_open(&b, ps, &rels, err) == 0) {
-		old = node_attr(node_child(tree_root(t), "workbookPr"), "date1904");
-		if (old != NULL && (strcmp(old, "1") == 0 || strcmp(old, "true") == 0))
-			b.epoch = EPOCH_1904;
+	    book_open(&b, ps, &rels, tree_root(t), err) == 0)
 		r = sheets_read(ps, &rels, node_child(tree_root(t), "sheets"), &b, out, err);
-	}
 	return r;
 }

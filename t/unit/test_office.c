@@ -30,6 +30,10 @@
 #define PICTURE                                                                                    \
 	"<a:graphic><a:graphicData><a:pic><a:blipFill><a:blip r:embed='i'/></a:blipFill></a:pic>"  \
 	"</a:graphicData></a:graphic>"
+#define BOX(name, p)                                                                               \
+	"<mc:" name "><w:pict><w:txbxContent>" p "</w:txbxContent></w:pict></mc:" name ">"
+#define EITHER(new, old)                                                                           \
+	"<mc:AlternateContent>" BOX("Choice", new) BOX("Fallback", old) "</mc:AlternateContent>"
 #define FIELD_CHAR(type) "<w:r><w:fldChar w:fldCharType='" type "'/></w:r>"
 #define FIELD(code, text)                                                                          \
 	FIELD_CHAR("begin")                                                                        \
@@ -143,34 +147,7 @@ START_TEST(marks)
 	docx_shows(W "<w:p><w:r><w:drawing><w:inline><w:docPr descr='a cat'/>" PICTURE
 		     "</w:inline></w:drawing></w:r></w:p>" W_END,
 	    "![a cat](data:image/jpg;base64...)");
-	docx_shows(W
-	    "<w:p><w:r><mc:AlternateContent><mc:Choice><w:txbxContent>" P("new") "</"
-										 "w:txbxContent></"
-										 "mc:Choice><mc:"
-										 "Fallback><w:pict>"
-										 "<w:"
-										 "txbxContent>" P(
-										     "box") "</"
-											    "w:"
-											    "txbxCo"
-											    "ntent>"
-											    "</"
-											    "w:"
-											    "pict><"
-											    "/mc:"
-											    "Fallba"
-											    "ck></"
-											    "mc:"
-											    "Altern"
-											    "ateCon"
-											    "tent>"
-											    "<w:t>"
-											    "text</"
-											    "w:t></"
-											    "w:r></"
-											    "w:"
-											    "p"
-											    ">" W_END,
+	docx_shows(W "<w:p><w:r>" EITHER(P("new"), P("box")) "<w:t>text</w:t></w:r></w:p>" W_END,
 	    "text\n\nbox");
 }
 END_TEST
@@ -316,7 +293,7 @@ START_TEST(columns)
 		"b", "1") "</row><row>" T("e", "#N/A") "</row><row>" STR("y") "</row>" SHEET_END,
 	    HEAD_TEXT "| 1.5 |\n| x |\n| 3 |\n| True |\n| NaN |\n| y |");
 	sheet_shows(SHEET HEAD "<row>" D("1", "45306") "</row><row>" D("3", "1") "</row>" SHEET_END,
-	    HEAD_TEXT "| 2024-01-15 |\n| 1899-12-31 |");
+	    HEAD_TEXT "| 2024-01-15 |\n| 1900-01-01 |");
 	sheet_shows(SHEET HEAD
 	    "<row>" D("1", "45306.5") "</row><row/><row>" D("3", "45307") "</row>" SHEET_END,
 	    HEAD_TEXT "| 2024-01-15 12:00:00 |\n| NaT |\n| 2024-01-16 00:00:00 |");
