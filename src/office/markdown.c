@@ -58,6 +58,20 @@ pass_failure(const struct hr_buf *from, struct hr_buf *to)
 		to->fail = from->fail;
 }
 
+/* Appends as much of p as there is room: a string that is too long is cut, not left out. */
+static void
+add_part(struct hr_buf *out, const char *p, size_t len)
+{
+	size_t room = out->cap - out->len;
+
+	if (len > room)
+		while (room > 0 && (p[room] & 0xc0) == 0x80)
+			room--;
+	hr_buf_add(out, p, len < room ? len : room);
+	if (len > room && out->fail == HR_OK)
+		out->fail = HR_E_TOOLARGE;
+}
+
 /* ---- text ---- */
 
 /* Appends text with each run of blanks as one blank, or as a line feed if it has a line end, and
@@ -77,7 +91,9 @@ add_folded(const struct hr_buf *raw, struct hr_buf *out)
 		}
 		if (*p == '*' || *p == '_')
 			hr_buf_addc(out, '\\');
-		hr_buf_addc(out, *p++);
+		run = 1 + strcspn(p + 1, BLANKS "*_");
+		add_part(out, p, run);
+		p += run;
 	}
 }
 
@@ -95,7 +111,7 @@ add_text(const struct node *parent, const struct node *prev, const struct node *
 	size_t len, skip;
 
 	for (; first != next; first = first->next)
-		hr_buf_adds(&raw, first->text);
+		add_part(&raw, first->text, strlen(first->text));
 	p = hr_buf_str(&raw);
 	len = raw.len;
 	hr_utf8_strip(&p, &len);
@@ -106,7 +122,7 @@ add_text(const struct node *parent, const struct node *prev, const struct node *
 	len = right ? hr_utf8_rstrip(p, b.len) : b.len;
 	skip = left ? strspn(p, BLANKS) : 0;
 	if (skip < len)
-		hr_buf_add(out, p + skip, len - skip);
+		add_part(out, p + skip, len - skip);
 	pass_failure(&raw, out);
 	pass_failure(&b, out);
 }
@@ -142,7 +158,7 @@ add_url(const char *url, struct hr_buf *out)
 	}
 	len = strncmp(p, "//", 2) == 0 ? 2 + strcspn(p + 2, "/?#") : 0;
 	if (len > 2 || scheme == 0)
-		hr_buf_add(out, p, len);
+		add_part(out, p, len);
 	else
 		hr_buf_adds(out, "//");
 	p += len;
@@ -182,10 +198,10 @@ add_link(const char *href, const char *p, size_t len, struct hr_buf *out)
 		hr_buf_addc(out, ' ');
 	if (shown && url.len > 0)
 		hr_buf_addc(out, '[');
-	hr_buf_add(out, p, len);
+	add_part(out, p, len);
 	if (shown && url.len > 0) {
 		hr_buf_adds(out, "](");
-		hr_buf_add(out, url.p, url.len);
+		add_part(out, url.p, url.len);
 		hr_buf_addc(out, ')');
 	}
 	if (after && href != NULL)
@@ -217,7 +233,7 @@ add_marked(const char *mark, const char *p, size_t len, struct hr_buf *out)
 		return;
 	hr_buf_adds(out, before ? " " : "");
 	hr_buf_adds(out, mark);
-	hr_buf_add(out, p, len);
+	add_part(out, p, len);
 	hr_buf_adds(out, mark);
 	hr_buf_adds(out, after ? " " : "");
 }
@@ -243,7 +259,7 @@ add_item(const struct node *li, struct place in, size_t number, const char *p, s
 			p = end;
 		if (line > end - len && p > line)
 			hr_buf_addf(out, "%*s", (int)width, "");
-		hr_buf_add(out, line, (size_t)(p - line));
+		add_part(out, line, (size_t)(p - line));
 		if (p < end)
 			hr_buf_addc(out, '\n');
 	}
@@ -262,13 +278,19 @@ cell_span(const struct node *cell)
 static void
 add_cell(const struct node *cell, const char *p, size_t len, struct hr_buf *out)
 {
-	const char *end;
+	const char *end, *line;
 	size_t span = cell_span(cell);
 
 	hr_utf8_strip(&p, &len);
 	hr_buf_addc(out, ' ');
-	for (end = p + len; p < end; p++)
-		hr_buf_addc(out, *p == '\n' ? ' ' : *p);
+	for (end = p + len; p < end; p = line) {
+		line = memchr(p, '\n', (size_t)(end - p));
+		line = line == p ? p + 1 : line != NULL ? line : end;
+		if (*p == '\n')
+			hr_buf_addc(out, ' ');
+		else
+			add_part(out, p, (size_t)(line - p));
+	}
 	for (; span > 0 && out->fail == HR_OK; span--)
 		hr_buf_adds(out, " |");
 }
@@ -299,7 +321,7 @@ add_row(const struct node *tr, bool first, const struct hr_buf *text, struct hr_
 		office_add_rule(out, columns);
 	}
 	hr_buf_addc(out, '|');
-	hr_buf_add(out, hr_buf_str(text), text->len);
+	add_part(out, hr_buf_str(text), text->len);
 	hr_buf_addc(out, '\n');
 	if (first && header)
 		office_add_rule(out, columns);
@@ -314,7 +336,7 @@ static void
 add_block(const char *mark, const char *p, size_t len, struct hr_buf *out)
 {
 	hr_buf_addf(out, "\n\n%s", mark);
-	hr_buf_add(out, p, len);
+	add_part(out, p, len);
 	hr_buf_adds(out, "\n\n");
 }
 
@@ -335,7 +357,7 @@ add_list(const struct node *n, struct place in, const struct hr_buf *text, struc
 	const char *p = hr_buf_str(text);
 
 	hr_buf_adds(out, in.in_item ? "\n" : "\n\n");
-	hr_buf_add(out, p, in.in_item ? hr_utf8_rstrip(p, text->len) : text->len);
+	add_part(out, p, in.in_item ? hr_utf8_rstrip(p, text->len) : text->len);
 	if (!in.in_item && n->next != NULL && !is_list(n->next))
 		hr_buf_addc(out, '\n');
 }
@@ -372,7 +394,7 @@ add_element(const struct node *n, bool first, size_t number, struct place in, st
 			add_block("", p, len, out);
 		} else if (in.in_line) {
 			hr_buf_addc(out, ' ');
-			hr_buf_add(out, p, len);
+			add_part(out, p, len);
 			hr_buf_addc(out, ' ');
 		}
 	} else if (level > 0 && !in.in_line) {
@@ -403,7 +425,7 @@ add_element(const struct node *n, bool first, size_t number, struct place in, st
 	} else if (node_is(n, "br")) {
 		hr_buf_adds(out, in.in_line ? " " : "  \n");
 	} else {
-		hr_buf_add(out, p, len);
+		add_part(out, p, len);
 	}
 	pass_failure(&text, out);
 }
@@ -427,7 +449,7 @@ join(struct hr_buf *out, const struct hr_buf *child, size_t *feeds)
 	}
 	for (want = want > 2 && *feeds > 0 ? 2 : want; want > 0; want--)
 		hr_buf_addc(out, '\n');
-	hr_buf_add(out, p + lead, len - lead);
+	add_part(out, p + lead, len - lead);
 	*feeds = tail;
 }
 
@@ -462,10 +484,12 @@ office_add_markdown(struct hr_buf *out, const struct node *page)
 	struct place in = {.in_line = false};
 	HR_BUF(b, HR_OFFICE_TEXT_MAX);
 	const char *p;
+	size_t lead;
 
 	add_children(page, in, &b);
 	p = hr_buf_str(&b);
-	hr_buf_adds(out, p + strspn(p, "\n"));
+	lead = strspn(p, "\n");
+	add_part(out, p + lead, b.len - lead);
 	while (out->len > 0 && out->p[out->len - 1] == '\n')
 		out->p[--out->len] = '\0';
 	pass_failure(&b, out);

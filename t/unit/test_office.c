@@ -433,6 +433,17 @@ START_TEST(long_text_is_cut)
 	ck_assert_int_eq(convert("docx", part, 1), 0);
 	ck_assert_uint_gt(text.len, HR_OFFICE_TEXT_MAX - 64);
 	ck_assert(hr_utf8_valid(text.p, text.len));
+
+	/* one cell that is too long */
+	hr_buf_reset(&b);
+	hr_buf_adds(&b, W "<w:tbl><w:tr><w:tc><w:p><w:r><w:rPr><w:b/></w:rPr><w:t>");
+	while (b.len < 4u << 20)
+		hr_buf_adds(&b, "x\xe2\x82\xac\xe2\x82\xac *");
+	hr_buf_adds(&b, "</w:t></w:r></w:p></w:tc></w:tr></w:tbl>" W_END);
+	part[0] = (struct office_part){"word/document.xml", b.p, 0};
+	ck_assert_int_eq(convert("docx", part, 1), 0);
+	ck_assert_uint_gt(text.len, HR_OFFICE_TEXT_MAX - 64);
+	ck_assert(hr_utf8_valid(text.p, text.len));
 }
 END_TEST
 
