@@ -210,6 +210,9 @@ run(const struct hr_action_env *env, const struct hr_event *ev, const struct hr_
 	if (env->entry != NULL)
 		req.attempt = env->entry->attempt;
 	r = run_somewhere(env, ev, &req, &frame, &result, ret, why, &err);
+	/* the original's answers do not have the place of the output */
+	if (r == 0 && !ev->whole_output)
+		result.id = 0;
 	if (r == 0)
 		run_answer(ret, &result,
 		    hr_event_truth(ev, "is_static") ? "static"

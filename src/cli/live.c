@@ -401,6 +401,9 @@ run_shown(struct live *l)
 		cli_shown_end(&l->shown);
 		return cli_fail(&l->err);
 	}
+	/* most commands have ended before any output was requested */
+	if (cli_watched_take(&l->of, l->observation))
+		return finish(l);
 	/* the command was refused, or the server has no list; printed output is not repeated */
 	if (look(l) != 0 || !l->of.listed || (l->of.running && l->limited)) {
 		cli_shown_end(&l->shown);

@@ -139,6 +139,30 @@ cli_watched_look(struct cli_watched *k, struct hr_err *err)
 	return 0;
 }
 
+bool
+cli_watched_take(struct cli_watched *k, const char *observation)
+{
+	HR_PUT struct json_object *o = NULL;
+	struct json_object *extras, *output;
+	int64_t id, code;
+
+	if (k->id != 0 || hr_json_decode(observation, strlen(observation), &o, NULL) < 0)
+		return false;
+	extras = hr_json_at(o, "extras");
+	output = hr_json_at(extras, "output");
+	id = hr_json_int_at(output, "command");
+	code = hr_json_int_at(hr_json_at(extras, "metadata"), "exit_code");
+	if (id <= 0 || code < 0)
+		return false;
+	k->id = id;
+	k->listed = true;
+	k->running = false;
+	k->exit_code = (int)code;
+	k->at = (uint64_t)hr_json_int_at(output, "start");
+	k->end = (uint64_t)hr_json_int_at(output, "end");
+	return true;
+}
+
 /* ---- output ---- */
 
 struct sink {

@@ -46,6 +46,10 @@ void cli_watched_post_once(struct cli_watched *k, const char *path, const char *
  * commands. */
 int cli_watched_look(struct cli_watched *k, struct hr_err *err);
 
+/* Takes the state from the action's observation, which saves the look. Returns false if the command
+ * is known already, or the observation does not have the place of its output. */
+bool cli_watched_take(struct cli_watched *k, const char *observation);
+
 /* Takes bytes of output; `lost` bytes before them are no longer kept. A negative result stops. */
 typedef int cli_watched_fn(void *arg, uint64_t lost, const char *p, size_t len);
 

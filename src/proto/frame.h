@@ -68,8 +68,10 @@ struct hr_run_result {
 	bool has_metadata; /* false: username, hostname, working_dir, py path are null */
 	/* working_dir is known although has_metadata is false; not sent in frames */
 	bool has_directory;
-	int64_t exit_code, pid; /* -1 without metadata; pid: that of a background job */
-	enum hr_clock clock;    /* the limit that ended the waiting; the command still runs */
+	int64_t exit_code, pid;      /* -1 without metadata; pid: that of a background job */
+	enum hr_clock clock;         /* the limit that ended the waiting; the command still runs */
+	int64_t id;                  /* number of the completed command in the list; 0: unknown */
+	uint64_t log_start, log_end; /* offsets of its output, if the number is known */
 	struct hr_span content, command, username, hostname, working_dir, py_path, prefix, suffix;
 };
 

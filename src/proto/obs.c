@@ -152,6 +152,11 @@ hr_obs_put_run(struct hr_buf *b, const struct hr_run_result *r, const struct hr_
 	    {.name = "prefix", .kind = HR_OBS_STR, .str = r->prefix},
 	    {.name = "suffix", .kind = HR_OBS_STR, .str = r->suffix},
 	};
+	const struct hr_obs_extra output[] = {
+	    {.name = "command", .kind = HR_OBS_INT, .number = r->id},
+	    {.name = "start", .kind = HR_OBS_INT, .number = (int64_t)r->log_start},
+	    {.name = "end", .kind = HR_OBS_INT, .number = (int64_t)r->log_end},
+	};
 	const struct hr_obs_extra extras[] = {
 	    {.name = "command", .kind = HR_OBS_STR, .str = r->command},
 	    {.name = "metadata",
@@ -163,13 +168,14 @@ hr_obs_put_run(struct hr_buf *b, const struct hr_run_result *r, const struct hr_
 		    hidden->given == NULL && hidden->type == HR_PY_BOOL ? HR_OBS_BOOL : HR_OBS_JSON,
 		.number = hidden->number,
 		.json = hidden->given},
+	    {.name = "output", .kind = HR_OBS_EXTRAS, .extras = output, .extras_n = COUNT(output)},
 	};
 	char end[64];
 	struct hr_obs o = {.type = "run",
 	    .message = {HR_OBS_SPAN("Command `"), r->command},
 	    .content = r->content,
 	    .extras = extras,
-	    .extras_n = COUNT(extras),
+	    .extras_n = COUNT(extras) - (r->id == 0),
 	    .has_success = true,
 	    .success = r->exit_code == 0,
 	    .bad = HR_JSON_REPLACE};

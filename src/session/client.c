@@ -303,9 +303,17 @@ void
 client_result(struct hr_keeper *k, const struct hr_run_result *r)
 {
 	struct client *c = k->active;
+	const struct hr_command_state *s =
+	    hr_commands_completed(&k->kept->commands, (struct hr_span){c->key, c->key_len});
+	struct hr_run_result result = *r;
 
 	k->active = NULL;
-	hr_frame_put_result(&c->out, r);
+	if (s != NULL) {
+		result.id = s->id;
+		result.log_start = s->log_start;
+		result.log_end = s->log_end;
+	}
+	hr_frame_put_result(&c->out, &result);
 	c->has_result = true;
 	resume_note_result(k, c);
 	client_share(c);

@@ -70,6 +70,17 @@ hr_commands_ended(const struct hr_commands *c, int64_t id)
 	return s->id == id && s->end != HR_COMMAND_RUNNING ? s : NULL;
 }
 
+const struct hr_command_state *
+hr_commands_completed(const struct hr_commands *c, struct hr_span key)
+{
+	const struct hr_command *e = &c->ring[c->begun % HR_COMMANDS_MAX];
+
+	return c->begun > 0 && e->state.end == HR_COMMAND_COMPLETED && key.len > 0 &&
+		       key.len == e->key_len && memcmp(key.p, e->key, key.len) == 0
+		   ? &e->state
+		   : NULL;
+}
+
 size_t
 hr_commands_list(const struct hr_commands *c, int64_t now, int64_t printed, uint64_t at,
     struct hr_command_state ret[HR_COMMANDS_MAX])

@@ -35,6 +35,10 @@ void hr_commands_end(
     struct hr_commands *c, enum hr_command_end how, int exit_code, int64_t now, uint64_t at);
 /* Returns the command of that id if it is kept and has ended; otherwise NULL. */
 const struct hr_command_state *hr_commands_ended(const struct hr_commands *c, int64_t id);
+/* Returns the last command if its request had that key and the command has completed; otherwise
+ * NULL. */
+const struct hr_command_state *
+hr_commands_completed(const struct hr_commands *c, struct hr_span key);
 /* Lists the commands, oldest first; ret borrows until the next begin. printed: time of the
  * terminal's last output; at: the output's end. */
 size_t hr_commands_list(const struct hr_commands *c, int64_t now, int64_t printed, uint64_t at,

@@ -167,6 +167,26 @@ def seq(last):
     return "".join("%d\n" % n for n in range(1, last + 1))
 
 
+def requests():
+    """A command that is over at once takes no request but its own, and one for its output, if it has printed any."""
+    with Host() as h:
+        log, settings, server = h.path("access.log"), h.path("settings"), h.path("server")
+        with open(settings, "w") as f:
+            json.dump({"access_log": log}, f)
+        with open(server, "w") as f:
+            f.write("#!/bin/sh\nexec %s --config %s \"$@\"\n" % (h.env["HANDRAIL_SERVER"], settings))
+        os.chmod(server, 0o755)
+        h.env["HANDRAIL_SERVER"] = server
+        h.ok("up", "-q")
+        equal([(p.returncode, p.stdout, p.stderr) for p in (h("run", line) for line in (
+            "true", "(exit 3)", "printf '  x\\n\\n'", "printf '\\033[m'"))],
+            [(0, "", ""), (3, "", ""), (0, "  x\n\n", ""), (0, "", "")])
+        h.ok("down", "-q")
+        with open(log) as f:
+            paths = [json.loads(line)["path"] for line in f]
+        equal([p for p in paths if p.startswith("/handrail/v1/")], ["/handrail/v1/output"] * 2, paths)
+
+
 def whole_output():
     """On a pipe and in a file all of it, as it comes, however long it is and however slow its reader."""
     with Host() as h:
@@ -275,7 +295,7 @@ def main():
     process.become_subreaper()
     tap = Tap()
     for test in (as_it_comes, interrupted, left_and_come_back_to, behind_another, before_another,
-                 takes_nothing_from_others, nobody_reads, whole_output, reader_that_stops, standard_input,
+                 takes_nothing_from_others, nobody_reads, requests, whole_output, reader_that_stops, standard_input,
                  no_server):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()

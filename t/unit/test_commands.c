@@ -17,7 +17,9 @@ START_TEST(one)
 	ck_assert_uint_eq(hr_commands_list(&c, 5, 5, 5, list), 0);
 	hr_commands_end(&c, HR_COMMAND_COMPLETED, 1, 5, 5); /* of none: nothing */
 	ck_assert_uint_eq(hr_commands_list(&c, 5, 5, 5, list), 0);
+	ck_assert_ptr_null(hr_commands_completed(&c, (struct hr_span){"k", 1}));
 	hr_commands_begin(&c, (struct hr_span){"k", 1}, (struct hr_span){"a\0b", 3}, 1000, 70);
+	ck_assert_ptr_null(hr_commands_completed(&c, (struct hr_span){"k", 1})); /* it runs */
 	ck_assert_uint_eq(hr_commands_list(&c, 1500, 1200, 90, list), 1);
 	ck_assert(list[0].id == 1 && list[0].end == HR_COMMAND_RUNNING && list[0].exit_code == -1);
 	ck_assert(list[0].log_start == 70 && list[0].log_end == 90);
@@ -32,6 +34,16 @@ START_TEST(one)
 	ck_assert_uint_eq(hr_commands_list(&c, 9000, 1700, 200, list), 1);
 	ck_assert(list[0].end == HR_COMMAND_COMPLETED && list[0].exit_code == 3);
 	ck_assert(list[0].log_end == 95 && list[0].elapsed == 700 && list[0].silent == 0);
+	ck_assert_int_eq(hr_commands_completed(&c, (struct hr_span){"k", 1})->id, 1);
+	ck_assert_ptr_null(hr_commands_completed(&c, (struct hr_span){"ka", 2}));
+	ck_assert_ptr_null(hr_commands_completed(&c, (struct hr_span){"a", 1}));
+	/* neither requests without a key nor an ended shell's commands are found */
+	hr_commands_begin(&c, none, none, 2000, 95);
+	hr_commands_end(&c, HR_COMMAND_COMPLETED, 0, 2000, 95);
+	ck_assert_ptr_null(hr_commands_completed(&c, none));
+	hr_commands_begin(&c, (struct hr_span){"k", 1}, none, 2000, 95);
+	hr_commands_end(&c, HR_COMMAND_SHELL_ENDED, 0, 2000, 95);
+	ck_assert_ptr_null(hr_commands_completed(&c, (struct hr_span){"k", 1}));
 }
 END_TEST
 

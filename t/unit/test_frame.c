@@ -76,6 +76,9 @@ START_TEST(result_round_trip)
 				 .exit_code = -130,
 				 .pid = INT64_MAX,
 				 .clock = HR_CLOCK_HARD,
+				 .id = 7,
+				 .log_start = 1,
+				 .log_end = UINT64_MAX,
 				 .content = {"out", 3},
 				 .command = {"cmd", 3},
 				 .username = {"u", 1},
@@ -97,6 +100,7 @@ START_TEST(result_round_trip)
 	ck_assert_int_eq(out.exit_code, -130);
 	ck_assert(out.pid == INT64_MAX);
 	ck_assert_int_eq(out.clock, HR_CLOCK_HARD);
+	ck_assert(out.id == 7 && out.log_start == 1 && out.log_end == UINT64_MAX);
 	ck_assert_uint_eq(out.content.len, 3);
 	ck_assert_mem_eq(out.content.p, "out", 3);
 	ck_assert_mem_eq(out.command.p, "cmd", 3);

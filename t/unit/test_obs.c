@@ -36,6 +36,14 @@ START_TEST(run_completed)
 	    "\"working_dir\":\"/workspace\",\"py_interpreter_path\":\"/usr/bin/python\","
 	    "\"prefix\":\"\",\"suffix\":\"\\n[The command completed with exit code 0.]\"},"
 	    "\"hidden\":false},\"success\":true}");
+	hr_buf_reset(&b);
+	r.id = 3;
+	r.log_start = 4;
+	r.log_end = 7;
+	ck_assert_int_eq(hr_obs_put_run(&b, &r, &no), 0);
+	ck_assert_ptr_nonnull(
+	    strstr(b.p, "]\"},\"hidden\":false,\"output\":{\"command\":3,\"start\":4,\"end\":7}},"
+			"\"success\":true}"));
 }
 END_TEST
 
