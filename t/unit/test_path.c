@@ -5,13 +5,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +23,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/plain.h"
+#include "base/volume.h"
 
 static char top[64];
 static int before_rename; /* a signal that this process gets there */
@@ -543,6 +548,46 @@ START_TEST(unnamed_files_on_any_file_system)
 }
 END_TEST
 
+/* On ext4, eight directories of one parent are not all at one place, and nothing is left beside
+ * them. */
+START_TEST(directories_at_places_of_their_own)
+{
+	const int dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ino_t least = (ino_t)-1, most = 0;
+	struct statfs fs;
+	struct stat st;
+	char name[8];
+	int flags, i;
+
+	ck_assert_int_ge(dir, 0);
+	ck_assert_int_eq(fstat(dir, &st), 0);
+	const nlink_t links = st.st_nlink;
+	for (i = 0; i < 8; i++) {
+		(void)snprintf(name, sizeof(name), "v%d", i);
+		ck_assert_int_eq(hr_volume_make(dir, name), 0);
+		ck_assert_int_eq(fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW), 0);
+		ck_assert_uint_eq(st.st_mode, S_IFDIR | 0700);
+		least = st.st_ino < least ? st.st_ino : least;
+		most = st.st_ino > most ? st.st_ino : most;
+		ck_assert_int_eq(hr_volume_make(dir, name), -1);
+		ck_assert_int_eq(errno, EEXIST);
+	}
+	ck_assert_int_eq(fstatfs(dir, &fs), 0);
+	if (fs.f_type == EXT4_SUPER_MAGIC) {
+		ck_assert_int_eq(fstat(dir, &st), 0);
+		ck_assert_uint_eq(st.st_nlink, links + 8);
+		ck_assert_int_eq(ioctl(dir, FS_IOC_GETFLAGS, &flags), 0);
+		ck_assert_int_ne(flags & FS_TOPDIR_FL, 0);
+		ck_assert_uint_gt(most - least, 256);
+	}
+	for (i = 0; i < 8; i++) {
+		(void)snprintf(name, sizeof(name), "v%d", i);
+		ck_assert_int_eq(unlinkat(dir, name, AT_REMOVEDIR), 0);
+	}
+	ck_assert_int_eq(close(dir), 0);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -571,6 +616,7 @@ main(void)
 	tcase_add_test(tc, magic_links_are_not_followed);
 	tcase_add_test(tc, others_links_lead_to_no_place_of_ours);
 	tcase_add_test(tc, unnamed_files_on_any_file_system);
+	tcase_add_test(tc, directories_at_places_of_their_own);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);
