@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/clean.h"
-#include "base/path.h"
 #include "base/random.h"
 
 #define FOUND_MAX (1u << 20) /* bytes of one answer */
@@ -51,7 +50,8 @@ make_apart(int dir, const char *name)
 	if (ioctl(dir, FS_IOC_SETFLAGS, &flags) != 0 || hr_random_hex(digits, 16, NULL) != 0 ||
 	    asprintf(&made, "%s.%s", name, digits) < 0)
 		return mkdirat(dir, name, 0700);
-	if (mkdirat(dir, made, 0700) == 0 && (r = hr_path_rename_free(dir, made, dir, name)) != 0) {
+	if (mkdirat(dir, made, 0700) == 0 &&
+	    (r = renameat2(dir, made, dir, name, RENAME_NOREPLACE)) != 0) {
 		e = errno;
 		(void)unlinkat(dir, made, AT_REMOVEDIR);
 		errno = e;
