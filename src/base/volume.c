@@ -37,7 +37,7 @@ set_name(char *to, size_t cap, const char *name)
 /* Makes the directory at a place of its own on ext4, which places what is made below "top"
  * directories, such as /home, by a hash of the name. Without a journal, as virtual machines often
  * have it, ext4 gives the number of a removed file to no other for minutes, and for each new file
- * nearby looks at all of those: copies that come and go would take a hundred times as long. */
+ * nearby looks at all of those: copies that come and go would take ten times as long. */
 static int
 make_apart(int dir, const char *name)
 {
