@@ -514,7 +514,9 @@ END_TEST
 
 #define UPLOAD (32u << 20)
 
-/* Reads a request while the clock goes, 667 bytes a second, and answers at its end. */
+/* Reads a request while the clock goes, 667 bytes a second, and answers at its end. Each piece
+ * waits for the client's next look at the clock, or 5 ms: one call could send all to a faster
+ * reader. */
 static void *
 serve_slow_reads(void *arg)
 {
@@ -523,10 +525,15 @@ serve_slow_reads(void *arg)
 	char piece[65536];
 	size_t all = 0;
 	ssize_t n = 0;
+	struct pollfd look = {.fd = looks, .events = POLLIN};
 	int fd = accept(s->listener, NULL, NULL);
+	eventfd_t seen;
 
-	for (; all < UPLOAD && (n = read(fd, piece, sizeof(piece))) > 0; all += (size_t)n)
+	for (; all < UPLOAD && (n = read(fd, piece, sizeof(piece))) > 0; all += (size_t)n) {
 		ahead_ms += (int64_t)n * 3 / 2;
+		if (poll(&look, 1, 5) == 1)
+			(void)eventfd_read(looks, &seen);
+	}
 	(void)send(fd, answer, strlen(answer), MSG_NOSIGNAL);
 	(void)close(fd);
 	return NULL;
@@ -542,9 +549,13 @@ START_TEST(read_drop_by_drop)
 	struct hr_http *h = hr_http_new(&err);
 	struct hr_http_answer a;
 	struct server s = {0};
+	const int room = 65536;
 	char to[64];
 
 	start_listener(&s);
+	/* else the kernel may take all of the request at once */
+	ck_assert_int_eq(setsockopt(s.listener, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room)), 0);
+	looks = eventfd(0, EFD_CLOEXEC);
 	ck_assert_int_eq(pthread_create(&s.thread, NULL, serve_slow_reads, &s), 0);
 	req.url = s.url;
 	(void)snprintf(to, sizeof(to), "%.*s", (int)strcspn(s.url + 7, "/"), s.url + 7);
