@@ -49,7 +49,7 @@ struct hr_fleet_engine {
 	 * again. NULL: stop() is called, and the files are lost. */
 	int (*clear)(
 	    void *self, const char *id, bool (*sure)(void *arg), void *arg, struct hr_err *err);
-	/* copies "running", "paused", "exited" or "gone" */
+	/* copies "running", "copying", "paused", "exited" or "gone" */
 	int (*state)(void *self, const char *id, char ret[32], struct hr_err *err);
 	/* Removes the half-done work of a killed process; called before all else. NULL: there is
 	 * none. */

@@ -89,7 +89,7 @@ compare_states(struct hr_fleet *f, const struct hr_fleet_row *row, const char *s
 		return hr_fleet_begin(
 		    f, row, HR_FLEET_STOPPING, HR_JOB_STOP, "no pool needs it", 0, &moved, err);
 	/* an engine reports a container that was stopped for a pause as "exited" */
-	if (strcmp(state, want) == 0 ||
+	if (strcmp(state, want) == 0 || strcmp(state, "copying") == 0 ||
 	    (row->state == HR_FLEET_PAUSED && strcmp(state, "exited") == 0))
 		return 0;
 	return hr_fleet_begin(f, row, HR_FLEET_DIED, HR_JOB_STOP, reason, 0, &moved, err);

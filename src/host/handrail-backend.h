@@ -177,7 +177,7 @@ struct hr_sandbox_ops {
 	char *(*record)(void *self, struct hr_err *err);
 	int (*restore)(void *self, const char *record, struct hr_err *err);
 
-	/* Returns "running", "paused", "exited" or "gone", a constant. */
+	/* Returns "running", "copying", "paused", "exited" or "gone", a constant. */
 	const char *(*state)(void *self);
 
 	int (*action)(void *self, const char *action, char **ret, struct hr_err *err);

@@ -332,6 +332,7 @@ def waits(h):
     if pauses:
         h.ok("resume", "one")
     command, pid = stopped(h, "snapshot", "one", "s")
+    equal([s["state"] for s in json.loads(h.ok("ps", "--json"))], ["copying" if pauses else "running"])
     others = [h.popen("snapshot", "one", "t")] + [h.popen("pause", "one") for _ in range(pauses)]
     said = [other.stderr.readline() for other in others]
     os.kill(pid, signal.SIGCONT)
@@ -342,6 +343,13 @@ def waits(h):
     if pauses:
         equal([s["state"] for s in json.loads(h.ok("ps", "--json"))], ["paused"])
         h.ok("resume", "one")
+    command, pid = stopped(h, "snapshot", "one", "u")
+    others = [h.popen("run", "-n", "one", "echo on")]
+    os.kill(pid, signal.SIGCONT)
+    for done in [command] + others:
+        done.communicate(timeout=PATIENCE)
+        equal(done.returncode, 0, done.args)
+    h.ok("snapshot", "rm", "u")
     command, pid = stopped(h, "snapshot", "one", "v")
     box = h.box("one")
     export = h.popen("snapshot", "export", "t", "t.tar")

@@ -1180,6 +1180,10 @@ crash(int which)
 	if (pid == 0) {
 		begin(&few);
 		up("running", id);
+		/* a copy of its files outlives the service that has begun it */
+		if (which == 0)
+			(void)snprintf(
+			    find_made(id)->state, sizeof(find_made(id)->state), "copying");
 		up("paused", id);
 		change(id, HR_FLEET_PAUSE, HR_FLEET_OK);
 		until(id, HR_FLEET_PAUSED);

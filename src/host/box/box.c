@@ -318,7 +318,10 @@ box_state(void *self)
 
 	if (b->side.watch < 0 || hr_pid_wait(b->side.watch, 0))
 		return "exited";
-	return hr_box_is_frozen(b) ? "paused" : "running";
+	if (!hr_box_is_frozen(b))
+		return "running";
+	/* a copy freezes the box, and thaws it in the end */
+	return hr_box_is_held(b) ? "copying" : "paused";
 }
 
 static int

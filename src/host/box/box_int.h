@@ -84,6 +84,8 @@ bool hr_box_is_frozen(const struct hr_box *b);
 /* Waits until no other process copies or ends the box, and excludes that until *ret_fd is closed:
  * -1 if the box has no directory. Returns 0, or -1 with *err set. */
 int hr_box_hold(const struct hr_box *b, int *ret_fd, struct hr_err *err);
+/* Returns true while another process copies or ends the box. */
+bool hr_box_is_held(const struct hr_box *b);
 /* Removes the control groups of a box that has ended. */
 void hr_box_remove_groups(struct hr_box *b);
 

@@ -77,6 +77,14 @@ hold(const struct hr_backend_host *h, const char *path, int how, int *ret_fd, st
 	return 0;
 }
 
+bool
+hr_box_is_held(const struct hr_box *b)
+{
+	HR_CLOSE int fd = open(b->side.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 int
 hr_box_hold(const struct hr_box *b, int *ret_fd, struct hr_err *err)
 {
