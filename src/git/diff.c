@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/path.h"
 #include "base/text/utf8.h"
@@ -186,6 +187,19 @@ hr_git_real(const char *path, bool follow)
 	return ret;
 }
 
+char *
+hr_git_real_file(const char *path)
+{
+	HR_FREE char *real = hr_git_real(path, true);
+	HR_FREE char *own = real != NULL ? hr_path_join(real, ".git") : NULL;
+	char *ret = real;
+
+	if (own != NULL && access(own, F_OK) == 0)
+		return hr_path_join(real, ".");
+	real = NULL;
+	return ret;
+}
+
 int
 hr_git_commit_diff(
     const char *path, const char *commit, bool v1, struct hr_buf *json, struct hr_buf *why)
@@ -194,7 +208,7 @@ hr_git_commit_diff(
 	HR_BUF(parent, HR_GIT_OUTPUT_MAX);
 	HR_BUF(before, 2 * HR_GIT_FILE_MAX);
 	HR_BUF(after, 2 * HR_GIT_FILE_MAX);
-	HR_FREE char *real = hr_git_real(path, v1);
+	HR_FREE char *real = v1 ? hr_git_real_file(path) : hr_git_real(path, false);
 	const char *rest = NULL;
 	bool directory = false;
 	int r = -1;

@@ -23,6 +23,9 @@ bool hr_git_closest(char *path, bool any, const char **ret_rest);
 /* Resolves like realpath(), but the file and its directories may be missing. A file that is a link
  * itself stands for its target if `follow`. The caller frees the result; NULL with errno. */
 char *hr_git_real(const char *path, bool follow);
+/* Resolves the path as V1 does: a repository's own directory gets "/.", whose contents no commit
+ * names. */
+char *hr_git_real_file(const char *path);
 /* Appends text with Python's universal newlines, split by str.splitlines() and joined by LF.
  * Pure. */
 void hr_git_join_lines(struct hr_buf *b, const char *p, size_t len);

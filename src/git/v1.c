@@ -202,20 +202,6 @@ read_base(const char *repo, const char *base, const char *file, bool gone, struc
 	return false;
 }
 
-/* Resolves the path. A repository's own directory gets "/.", whose contents no commit names. */
-static char *
-real_file(const char *path)
-{
-	HR_FREE char *real = hr_git_real(path, true);
-	HR_FREE char *own = real != NULL ? hr_path_join(real, ".git") : NULL;
-	char *ret = real;
-
-	if (own != NULL && access(own, F_OK) == 0)
-		return hr_path_join(real, ".");
-	real = NULL;
-	return ret;
-}
-
 static void
 put_lines(struct hr_buf *json, const struct hr_buf *text)
 {
@@ -254,7 +240,7 @@ hr_git_v1_diff(const char *path, const char *wanted, struct hr_buf *json, struct
 	HR_BUF(modified, HR_GIT_FILE_MAX);
 	HR_BUF(original, HR_GIT_OUTPUT_MAX);
 	HR_BUF(base, HR_GIT_OUTPUT_MAX);
-	HR_FREE char *real = real_file(path);
+	HR_FREE char *real = hr_git_real_file(path);
 	const char *rest = NULL, *repo;
 	bool gone, found, inside;
 

@@ -244,6 +244,9 @@ def changes():
         for target in ("changes?path=%splaces/r", "diff?path=%splaces/r/d/x", "commits?path=%splaces/r"):
             a, there = (s.ask("GET", "/api/git/" + target % at).json() for at in ("", s.work_dir + "/"))
             equal(a == there and str(a) not in ("[]", ""), True, (target, a, there))
+        sha = s.ask("GET", "/api/git/commits?path=places/r").json()["commits"][0]["sha"]
+        for more in ("", "&commit=" + sha):
+            equal(s.ask("GET", "/api/git/diff?path=places/r" + more).json(), {"modified": "", "original": ""}, more)
 
 
 def archive():

@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include <json-c/json.h>
 
 #include "base/fd.h"
+#include "base/text/utf8.h"
 #include "files/purepath.h"
 #include "shell/quote.h"
 
@@ -118,6 +120,16 @@ refuse_form(struct hr_rex_call *c, const struct hr_buf *field)
 		(void)hr_v1_invalid(c, &in, "value_error", hr_buf_str(&msg), hr_buf_str(&ctx));
 }
 
+static bool
+is_form(const char *type)
+{
+	static const char parts[] = "multipart/form-data",
+			  coded[] = "application/x-www-form-urlencoded";
+
+	return strncasecmp(type, parts, sizeof(parts) - 1) == 0 ||
+	       strncasecmp(type, coded, sizeof(coded) - 1) == 0;
+}
+
 static void
 upload(struct hr_rex_call *c, struct hr_span rest)
 {
@@ -126,8 +138,8 @@ upload(struct hr_rex_call *c, struct hr_span rest)
 	uint64_t size;
 
 	if (!absolute_path(c, rest, &path)) {
-		/* the original looks at the form, too */
-		if (c->ret->status == 422 && c->r->content_type[0] == '\0')
+		/* the original looks at the form, too; no other body has a file */
+		if (c->ret->status == 422 && !is_form(c->r->content_type))
 			(void)hr_v1_missing(c, "body", "file");
 		return;
 	}
@@ -391,10 +403,13 @@ refuse_method(struct hr_answer *ret, const char *allowed)
 static bool
 take_command(struct hr_rex_call *c)
 {
+	struct hr_span text;
+
 	if (hr_rex_take_body(c, &hr_v1_bash_model))
 		return true;
-	if (c->ret->status == 422 && c->body == NULL &&
-	    hr_span_equal(hr_span_of_buf(&c->w->body), hr_span_of("null")))
+	text = hr_span_of_buf(&c->w->body);
+	hr_utf8_strip(&text.p, &text.len);
+	if (c->ret->status == 422 && c->body == NULL && hr_span_equal(text, hr_span_of("null")))
 		(void)hr_rex_refuse(c->ret, "model_attributes_type", "",
 		    "Input should be a valid dictionary or object to extract fields from", "null",
 		    NULL);
@@ -560,7 +575,8 @@ without_slashes(const struct hr_buf *path, struct hr_buf *ret)
 	for (i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
 		if (strcmp(routes[i].path, hr_buf_str(ret)) == 0)
 			return true;
-	return is_deep(path->p, len);
+	return strcmp(hr_buf_str(ret), "/api/git/repositories/search") == 0 ||
+	       is_deep(path->p, len);
 }
 
 void
