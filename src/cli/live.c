@@ -86,7 +86,7 @@ leave(struct live *l)
 	static const uint64_t one = 1;
 
 	l->left = true;
-	if (l->of.id != 0)
+	if (l->of.id != 0 || (look(l) == 0 && l->of.id != 0))
 		cli_watched_let_go(&l->of);
 	/* writing to an eventfd cannot fail here */
 	(void)hr_fd_write_full(l->cancel, &one, sizeof(one), NULL);
@@ -406,6 +406,8 @@ run_shown(struct live *l)
 		return finish(l);
 	/* the command was refused, or the server has no list; printed output is not repeated */
 	if (look(l) != 0 || !l->of.listed || (l->of.running && l->limited)) {
+		if (l->of.running && l->shown.out != CLI_OK)
+			cli_watched_let_go(&l->of);
 		cli_shown_end(&l->shown);
 		return cli_observed(l->c, l->observation, l->of.id == 0);
 	}

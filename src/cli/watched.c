@@ -243,7 +243,7 @@ cli_watched_let_go(struct cli_watched *k)
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	char path[160];
 	const struct hr_http_request q = {
-	    .method = "GET", .url = path, .timeout_s = k->timeout_s, .watch_fd = -1};
+	    .method = "GET", .url = path, .timeout_s = 3, .watch_fd = k->given_up_fd};
 
 	(void)snprintf(path, sizeof(path),
 	    "/handrail/v1/output?offset=%" PRId64 "&command=%" PRId64 "%s%s", INT64_MAX, k->id,

@@ -157,16 +157,18 @@ cli_command_of(const char *group, const char *name)
 	return NULL;
 }
 
-/* Returns what a group calls the command that others call `name`, or `name` itself. */
+/* Returns the group's own word for a command that others call `name`, or `name` itself. */
 static const char *
 usual(const char *group, const char *name)
 {
 	static const char *const lists[] = {"ls", "list", NULL};
 	static const char *const removes[] = {"remove", "delete", "del", "unset", NULL};
 
+	const char *word = hr_is_one_of(name, removes) ? "rm" : name;
+
 	if (hr_is_one_of(name, lists))
-		return cli_command_of(group, "ls") != NULL ? "ls" : "list";
-	return hr_is_one_of(name, removes) ? "rm" : name;
+		word = cli_command_of(group, "ls") != NULL ? "ls" : "list";
+	return cli_command_of(group, word) != NULL ? word : name;
 }
 
 /* Reports an unknown command and the nearest one; name is compared with the last words. */

@@ -102,6 +102,7 @@ def guessed_words():
                            ("rnu", 'did you mean "run"?'), ("clone", 'did you mean "repo clone"?'),
                            ("imag", 'did you mean "image"?')):
             h.fails(2, here, word, "x")
+        h.fails(2, 'did you mean "fleet ps"?', "fleet", "ls")
 
 
 def words_of_docker():

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <json-c/json_object.h>
 
@@ -100,12 +101,24 @@ request_id(char *out, size_t cap)
 	(void)snprintf(out, cap, "X-Request-ID: %s", hex);
 }
 
+static void
+on_header(void *arg, const char *line, size_t len)
+{
+	static const char name[] = "Idempotent-Replayed:";
+	bool *replayed = arg;
+
+	if (len >= sizeof(name) - 1 && strncasecmp(line, name, sizeof(name) - 1) == 0)
+		*replayed = true;
+}
+
 static int
 post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
     const struct hr_action_way *way, struct json_object **ret, struct hr_err *err)
 {
 	char id[80];
 	const char *const headers[] = {"Content-Type: application/json", id, NULL};
+	struct json_object *extras;
+	bool replayed = false;
 	struct hr_http_request req = {
 	    .method = "POST",
 	    .url = "/execute_action",
@@ -115,6 +128,8 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 	    .timeout_s = (unsigned)timeout_s + 5,
 	    .watch_fd = way != NULL ? way->cancel_fd : -1,
 	    .header = "Retry-After",
+	    .on_header = on_header,
+	    .header_arg = &replayed,
 	};
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	const int64_t end_ms = hr_now_ms() + (int64_t)req.timeout_s * 1000;
@@ -142,6 +157,10 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 		r = hr_json_err(
 		    &mine, HR_E_INVAL, &why, "the server's answer is not an observation");
 	}
+	extras = r == 0 && replayed ? hr_json_at(*ret, "extras") : NULL;
+	/* a keeper that has come since counts its commands from 1 again */
+	if (json_object_is_type(extras, json_type_object))
+		json_object_object_del(extras, "output");
 	if (r != 0 && mine.code == HR_E_HTTP_TIMEOUT)
 		(void)hr_err_set(&mine, HR_E_RUNTIME_TIMEOUT,
 		    "Runtime failed to return execute_action before the requested timeout of %.*fs",
