@@ -60,7 +60,7 @@ send_all(void *arg, struct hr_sink *sink, struct hr_err *err)
 	for (i = 0; i < k->n; i++) {
 		hr_buf_reset(&text);
 		put_head(&text, k, i);
-		if (text.fail != HR_OK || sink->write(sink, text.p, text.len) < 0)
+		if (hr_buf_check(&text, err) < 0 || sink->write(sink, text.p, text.len) < 0)
 			return -1;
 		fd = fcntl(k->fd, F_DUPFD_CLOEXEC, 3);
 		if (fd < 0)
@@ -75,7 +75,7 @@ send_all(void *arg, struct hr_sink *sink, struct hr_err *err)
 	}
 	hr_buf_reset(&text);
 	put_end(&text, k);
-	return text.fail == HR_OK ? sink->write(sink, text.p, text.len) : -1;
+	return hr_buf_check(&text, err) == 0 ? sink->write(sink, text.p, text.len) : -1;
 }
 
 static void
@@ -110,6 +110,10 @@ hr_byteparts_start(int *fd, off_t size, const char *type, const struct hr_bytepa
 		ret->length += parts[i].len;
 	}
 	put_end(&text, k);
+	if (hr_buf_check(&text, NULL) < 0) {
+		free(k);
+		return NULL;
+	}
 	ret->length += (int64_t)text.len;
 	k->fd = *fd;
 	*fd = -1;

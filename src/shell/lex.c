@@ -307,7 +307,7 @@ lex_end_operator(struct hr_shell_lex *lx, struct hr_shell_token *t, int next)
 {
 	if (next >= 0)
 		hr_shell_lex_ungetc(lx);
-	t->end = lx->pos;
+	t->end = lx->pos < lx->len ? lx->pos : lx->len;
 }
 
 /* Consumes c if it comes next. */
