@@ -10,9 +10,10 @@
 #include "office/office.h"
 #include "office/office_int.h"
 
-#define LEVELS 5     /* levels of lists that are shown as lists */
-#define COLUMNS 1024 /* columns of a table whose merged cells are known */
-#define FIELDS 32    /* open fields within each other whose links are known */
+#define LEVELS 5              /* levels of lists that are shown as lists */
+#define COLUMNS 1024          /* columns of a table whose merged cells are known */
+#define FIELDS 32             /* open fields within each other whose links are known */
+#define JOINED_MAX (8u << 20) /* more bytes than pointers to all paragraphs of a tree */
 
 enum {
 	STRONG = 1, /* the style of the run is "Strong" */
@@ -43,7 +44,7 @@ struct docx {
 	struct hr_buf code;        /* code of the field that is read */
 	const char *field[FIELDS]; /* links of the open fields, NULL: another field */
 	size_t fields;
-	struct node *first, *last; /* content of deleted paragraphs, which joins the next one */
+	struct hr_buf joined; /* deleted paragraphs (struct node *), which the next one joins */
 };
 
 /* The block that content goes to; it is made when it has content. */
@@ -115,8 +116,8 @@ place(struct docx *d, struct block *b, const struct run *r)
 	for (i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
 		if ((r->marks & (1u << i)) != 0)
 			n = into(d, n, marks[i], NULL, NULL);
-	for (i = d->fields; i > 0; i--)
-		if (i <= FIELDS && d->field[i - 1] != NULL)
+	for (i = d->fields < FIELDS ? d->fields : FIELDS; i > 0; i--)
+		if (d->field[i - 1] != NULL)
 			return into(d, n, "a", NULL, d->field[i - 1]);
 	return n;
 }
@@ -136,7 +137,7 @@ add_image(struct docx *d, struct block *b, const struct run *r, const char *alt,
 	const char *target = rels_target(d->links, id), *dot, *type;
 	const struct node *known;
 	struct node *n;
-	char name[32];
+	HR_BUF(name, HR_OFFICE_TEXT_MAX);
 
 	if (target == NULL)
 		return;
@@ -144,10 +145,10 @@ add_image(struct docx *d, struct block *b, const struct run *r, const char *alt,
 	known = node_with(d->types != NULL ? tree_root(d->types) : NULL, "Default", "Extension",
 	    dot != NULL ? dot + 1 : NULL);
 	type = node_attr(known, "ContentType");
-	(void)snprintf(name, sizeof(name), "image/%s", dot != NULL ? dot + 1 : "png");
+	hr_buf_addf(&name, "image/%s", dot != NULL ? dot + 1 : "png");
 	n = tree_put(d->html, place(d, b, r), "img");
 	tree_set(d->html, n, "alt", alt);
-	tree_set(d->html, n, "type", type != NULL ? type : name);
+	tree_set(d->html, n, "type", type != NULL ? type : hr_buf_str(&name));
 }
 
 static void
@@ -177,13 +178,14 @@ note_reference(
     struct docx *d, struct block *b, const struct run *r, const char *kind, const char *id)
 {
 	struct node *a;
-	char text[80];
+	HR_BUF(href, HR_OFFICE_TEXT_MAX);
+	char text[32];
 
 	if (id == NULL || find_note(d, kind, id) == NULL)
 		return;
 	a = tree_put(d->html, tree_put(d->html, place(d, b, r), "sup"), "a");
-	(void)snprintf(text, sizeof(text), "#%s-%.40s", kind, id);
-	tree_set(d->html, a, "href", text);
+	hr_buf_addf(&href, "#%s-%s", kind, id);
+	tree_set(d->html, a, "href", hr_buf_str(&href));
 	(void)snprintf(text, sizeof(text), "[%zu]", ++d->nrefs);
 	tree_put_text(d->html, a, text);
 	tree_set(d->html, tree_put(d->html, d->refs, kind), "id", id);
@@ -235,7 +237,7 @@ field_read(struct docx *d, const char *type)
 
 /* ---- the content of a paragraph ---- */
 
-static void paragraph_read(struct docx *d, struct node *p, struct node *container);
+static void paragraph_read(struct docx *d, const struct node *p, struct node *container);
 static void table_read(struct docx *d, const struct node *table, struct node *container);
 static void
 content_read(struct docx *d, const struct node *top, struct block *b, const struct run *r);
@@ -352,9 +354,9 @@ inline_read(struct docx *d, const struct node *n, struct block *b, const struct 
 static void
 content_read(struct docx *d, const struct node *top, struct block *b, const struct run *r)
 {
-	struct node *n = top != NULL ? top->first : NULL;
+	const struct node *n = top != NULL ? top->first : NULL;
 
-	for (; n != NULL; n = n->next) {
+	for (; n != NULL && tree_check(d->html, NULL) == 0; n = n->next) {
 		if (node_is(n, "p"))
 			paragraph_read(d, n, b->container);
 		else if (node_is(n, "tbl"))
@@ -396,34 +398,23 @@ boxes_read(struct docx *d, const struct node *p, struct node *container)
 			body_read(d, n, container);
 }
 
-/* Puts the content of deleted paragraphs before that of p. */
+/* Reads a paragraph after the deleted ones before it; a deleted one waits for the next. */
 static void
-join_deleted(struct docx *d, struct node *p)
-{
-	if (d->first == NULL)
-		return;
-	d->last->next = p->first;
-	d->last->parent = p;
-	p->first = d->first;
-	d->first = d->last = NULL;
-}
-
-static void
-paragraph_read(struct docx *d, struct node *p, struct node *container)
+paragraph_read(struct docx *d, const struct node *p, struct node *container)
 {
 	const struct node *props = node_child(p, "pPr"), *level;
 	const char *id = node_attr(node_child(props, "pStyle"), "val"), *format;
 	struct block b = {.container = container};
 	struct run r = {.link = NULL};
+	HR_BUF(joined, JOINED_MAX);
+	const struct node *const *all;
+	size_t i;
 
-	if (node_child(node_child(props, "rPr"), "del") != NULL) {
-		if (d->first == NULL)
-			d->first = p->first;
-		else
-			d->last->next = p->first;
-		d->last = p->last;
+	hr_buf_add(&d->joined, &p, sizeof(p));
+	if (node_child(node_child(props, "rPr"), "del") != NULL)
 		return;
-	}
+	joined = d->joined;
+	d->joined = (struct hr_buf){.cap = JOINED_MAX, .fail = joined.fail};
 	b.tag = docx_style_tag(&d->styles, id);
 	level = b.tag == NULL ? docx_level(&d->styles, props, id) : NULL;
 	if (level != NULL) {
@@ -434,9 +425,11 @@ paragraph_read(struct docx *d, struct node *p, struct node *container)
 	}
 	if (b.tag == NULL && (level == NULL || b.level >= LEVELS))
 		b.tag = "p";
-	join_deleted(d, p);
-	content_read(d, p, &b, &r);
-	boxes_read(d, p, container);
+	all = (const void *)hr_buf_str(&joined);
+	for (i = 0; i < joined.len / sizeof(p); i++)
+		content_read(d, all[i], &b, &r);
+	for (i = 0; i < joined.len / sizeof(p); i++)
+		boxes_read(d, all[i], container);
 }
 
 /* Reads a row. A cell that continues the one above it is left out: started has the columns that
@@ -495,12 +488,13 @@ notes_read(struct docx *d)
 {
 	struct node *list = tree_put(d->html, d->page, "ol"), *li, *p, *a;
 	const struct node *ref, *last = d->refs->last;
+	HR_BUF(href, HR_OFFICE_TEXT_MAX);
 	const char *id;
-	char text[80];
 
-	for (ref = d->refs->first; ref != NULL && last != NULL; ref = ref->next) {
+	for (ref = d->refs->first; ref != NULL && tree_check(d->html, NULL) == 0; ref = ref->next) {
 		id = node_attr(ref, "id");
 		if (id != NULL) {
+			d->fields = d->joined.len = 0; /* that the text before left open */
 			li = tree_put(d->html, list, "li");
 			d->links =
 			    node_is(ref, "footnote") ? &d->footnotes.rels : &d->endnotes.rels;
@@ -508,8 +502,9 @@ notes_read(struct docx *d)
 			p = into(d, li, "p", NULL, NULL);
 			tree_put_text(d->html, p, " ");
 			a = tree_put(d->html, p, "a");
-			(void)snprintf(text, sizeof(text), "#%s-ref-%.40s", ref->name, id);
-			tree_set(d->html, a, "href", text);
+			hr_buf_reset(&href);
+			hr_buf_addf(&href, "#%s-ref-%s", ref->name, id);
+			tree_set(d->html, a, "href", hr_buf_str(&href));
 			tree_put_text(d->html, a, "\xe2\x86\x91");
 		}
 		if (ref == last)
@@ -562,19 +557,23 @@ docx_close(struct docx *d)
 	rels_done(&d->footnotes.rels);
 	rels_done(&d->endnotes.rels);
 	hr_buf_done(&d->code);
+	hr_buf_done(&d->joined);
 }
 
 int
 docx_convert(const struct parts *ps, const char *part, struct hr_buf *out, struct hr_err *err)
 {
-	HR_CLEAN(docx_close) struct docx d = {.ps = ps, .links = &d.rels};
+	HR_CLEAN(docx_close)
+	struct docx d = {.ps = ps,
+	    .links = &d.rels,
+	    .code = {.cap = HR_OFFICE_TEXT_MAX},
+	    .joined = {.cap = JOINED_MAX}};
 
-	hr_buf_init(&d.code, HR_OFFICE_TEXT_MAX);
 	if (docx_open(&d, part, err) < 0)
 		return -1;
 	body_read(&d, node_child(tree_root(d.main), "body"), d.page);
 	notes_read(&d);
-	if (tree_check(d.html, err) < 0)
+	if (tree_check(d.html, err) < 0 || hr_buf_check(&d.joined, err) < 0)
 		return -1;
 	office_add_markdown(out, d.page);
 	return 0;

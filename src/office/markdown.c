@@ -169,7 +169,10 @@ add_url(const char *url, struct hr_buf *out)
 	if (params == NULL || i == 2) /* file: has no parameters */
 		params = end;
 	hr_percent_decode(&path, p, (size_t)(params - p), false);
-	hr_percent_encode(out, hr_buf_str(&path), "/_.-~");
+	for (p = hr_buf_str(&path), end = p + path.len; p <= end; p += strlen(p) + 1) {
+		hr_buf_adds(out, p > hr_buf_str(&path) ? "%00" : ""); /* a NUL ends each string */
+		hr_percent_encode(out, p, "/_.-~");
+	}
 	hr_buf_adds(out, params);
 	pass_failure(&path, out);
 	return true;
@@ -217,7 +220,7 @@ add_picture(const struct node *n, struct place in, struct hr_buf *out)
 		hr_buf_adds(out, "![");
 	hr_buf_adds(out, alt != NULL ? alt : "");
 	if (!in.in_line)
-		hr_buf_addf(out, "](data:%.60s;base64...)", type != NULL ? type : "None");
+		hr_buf_addf(out, "](data:%s;base64...)", type != NULL ? type : "None");
 }
 
 /* ---- marks, lists and tables ---- */
@@ -301,7 +304,7 @@ static void
 add_row(const struct node *tr, bool first, const struct hr_buf *text, struct hr_buf *out)
 {
 	const struct node *n, *part = tr->parent;
-	size_t columns = 0, rows = 0, i;
+	size_t columns = 0, i;
 	bool header = true;
 
 	for (n = tr->first; n != NULL; n = node_next(n, tr, true))
@@ -309,10 +312,6 @@ add_row(const struct node *tr, bool first, const struct hr_buf *text, struct hr_
 			columns += cell_span(n);
 			header = header && node_is(n, "th");
 		}
-	if (node_is(part, "thead"))
-		for (n = part->first; n != NULL; n = node_next(n, part, true))
-			rows += node_is(n, "tr");
-	header = header || rows == 1;
 	if (first && !header && !(node_is(part, "tbody") && part != part->parent->first)) {
 		hr_buf_addc(out, '|');
 		for (i = 0; i < columns && out->fail == HR_OK; i++)

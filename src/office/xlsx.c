@@ -104,6 +104,7 @@ row_values(const struct book *b, const struct node *row, struct value *values, s
 	size_t column = 0, width = 0;
 
 	memset(values, 0, *used * sizeof(*values));
+	*used = 0;
 	for (c = row != NULL ? row->first : NULL; c != NULL; c = c->next) {
 		if (!node_is(c, "c"))
 			continue;

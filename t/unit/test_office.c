@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "office/office.h"
@@ -15,6 +16,7 @@
 #include "office_pack.h"
 
 #define ROOM (8u << 20)
+#define MANY 200000u
 #define W                                                                                          \
 	"<w:document xmlns:w='urn:w' xmlns:a='urn:a' xmlns:mc='urn:mc' "                           \
 	"xmlns:r='http://x/relationships'><w:body>"
@@ -40,8 +42,16 @@
 	"<w:r><w:instrText>" code "</w:instrText></w:r>" FIELD_CHAR("separate") RUN("", text)      \
 	    FIELD_CHAR("end")
 #define NOTE(id) "<w:r><w:footnoteReference w:id='" id "'/></w:r>"
+#define DELETED(runs) "<w:p><w:pPr><w:rPr><w:del/></w:rPr></w:pPr>" runs "</w:p>"
+#define OPEN_FIELD                                                                                 \
+	FIELD_CHAR("begin")                                                                        \
+	"<w:r><w:instrText>HYPERLINK &quot;#f&quot;</w:instrText></w:r>" FIELD_CHAR("separate")
+#define FOOTNOTE(id, xml) "<w:footnote w:id='" id "'>" xml "</w:footnote>"
 #define MERGED(how, text) "<w:tc><w:tcPr><w:vMerge " how "/></w:tcPr>" P(text) "</w:tc>"
 #define RELS "<Relationships>"
+#define LONG_ID                                                                                    \
+	"12345678901234567890123456789"                                                            \
+	"é€é€é€"
 #define RELS_END "</Relationships>"
 #define REL(id, type, target) "<Relationship Id='" id "' Type='u/" type "' Target='" target "'/>"
 
@@ -113,6 +123,37 @@ docx_shows(const char *xml, const char *want)
 		0}};
 
 	shows("docx", part, 4, want);
+}
+
+static void
+notes_show(const char *xml, const char *notes, const char *want)
+{
+	struct office_part part[] = {{"word/document.xml", xml, 0},
+	    {"word/_rels/document.xml.rels", RELS REL("f", "footnotes", "footnotes.xml") RELS_END,
+		0},
+	    {"word/footnotes.xml", notes, 0}};
+
+	shows("docx", part, 3, want);
+}
+
+/* Appends xml n times. */
+static void
+repeat(struct hr_buf *b, const char *xml, size_t n)
+{
+	while (n-- > 0)
+		hr_buf_adds(b, xml);
+	ck_assert_int_eq(b->fail, HR_OK);
+}
+
+/* Converts within a time that is generous for MANY steps, and too short for MANY * MANY. */
+static int
+convert_soon(const char *kind, struct office_part *part, size_t n)
+{
+	clock_t cpu = clock();
+	int r = convert(kind, part, n);
+
+	ck_assert_int_lt(clock() - cpu, 5 * CLOCKS_PER_SEC);
+	return r;
 }
 
 START_TEST(paragraphs)
@@ -189,26 +230,34 @@ START_TEST(links)
 	docx_shows(W "<w:p>" FIELD(
 		       "HYPERLINK &quot;http://e.org/a_b&quot;", "http://e.org/a_b") "</w:p>" W_END,
 	    "<http://e.org/a_b>");
+	docx_shows(W
+	    "<w:p>" FIELD("HYPERLINK &quot;http://e.org/a%00/%00?d%00&quot;", "x") "</w:p>" W_END,
+	    "[x](http://e.org/a%00/%00?d%00)");
+	docx_shows(W "<w:tbl><w:tr><w:tc><w:p>" OPEN_FIELD RUN(
+		       "", "a") "</w:p></w:tc><w:tc><w:p>" RUN("", "b") FIELD_CHAR("end")
+		       RUN("", "c") "</w:p></w:tc></w:tr></w:tbl>" P("d") W_END,
+	    "|  |  |\n| --- | --- |\n| [a](#f) | [b](#f)c |\n\nd");
 }
 END_TEST
 
 START_TEST(notes)
 {
-	struct office_part part[] = {{"word/document.xml",
-					 W "<w:p>" RUN("", "one") NOTE("2") NOTE("9")
-					     RUN("", " two") NOTE("1") "</w:p>" W_END,
-					 0},
-	    {"word/_rels/document.xml.rels", RELS REL("f", "footnotes", "footnotes.xml") RELS_END,
-		0},
-	    {"word/footnotes.xml",
-		"<w:footnotes xmlns:w='urn:w'><w:footnote w:id='1'>" P("first")
-		    P("more") "</w:footnote><w:footnote w:id='2'>" P(
-			"second") "</w:footnote></w:footnotes>",
-		0}};
-
-	shows("docx", part, 3,
+	notes_show(W "<w:p>" RUN("", "one") NOTE("2") NOTE("9") RUN("", " two")
+		       NOTE("1") "</w:p>" W_END,
+	    "<w:footnotes xmlns:w='urn:w'>" FOOTNOTE("1", P("first") P("more"))
+		FOOTNOTE("2", P("second")) "</w:footnotes>",
 	    "one[[1]](#footnote-2) two[[2]](#footnote-1)\n\n1. second [↑](#footnote-ref-2)\n"
 	    "2. first\n\n   more [↑](#footnote-ref-1)");
+	/* an id is not cut */
+	notes_show(W "<w:p>" NOTE(LONG_ID) "</w:p>" W_END,
+	    "<w:footnotes xmlns:w='urn:w'>" FOOTNOTE(LONG_ID, P("n")) "</w:footnotes>",
+	    "[[1]](#footnote-" LONG_ID ")\n\n1. n [↑](#footnote-ref-" LONG_ID ")");
+	/* open fields and deleted paragraphs end with the body and with each note */
+	notes_show(W "<w:p>" NOTE("1") NOTE("2") OPEN_FIELD "</w:p>" DELETED(RUN("", "gone")) W_END,
+	    "<w:footnotes xmlns:w='urn:w'>" FOOTNOTE("1", "<w:p>" RUN("", "a") OPEN_FIELD
+		"</w:p>" DELETED(RUN("", "gone"))) FOOTNOTE("2", P("b")) "</w:footnotes>",
+	    "[[1]](#footnote-1)[[2]](#footnote-2)\n\n1. a [↑](#footnote-ref-1)\n2. b "
+	    "[↑](#footnote-ref-2)");
 }
 END_TEST
 
@@ -222,12 +271,93 @@ END_TEST
 
 START_TEST(deleted_paragraphs)
 {
-	docx_shows(W "<w:p><w:pPr><w:rPr><w:del/></w:rPr></w:pPr>" RUN(
-		       "", "a ") "</w:p>"
-				 "<w:p><w:pPr><w:rPr><w:del/></w:rPr></w:pPr>" RUN(
-				     "", "b ") "</w:p>"
-					       "<w:p/>" P("d") W_END,
-	    "a b\n\nd");
+	docx_shows(
+	    W DELETED(RUN("", "a ")) DELETED(RUN("", "b ")) "<w:p/>" P("d") W_END, "a b\n\nd");
+	docx_shows(W DELETED(RUN("", "a ")
+			   EITHER("", P("box") DELETED(RUN("", "in ")))) "<w:p>" RUN("", "b")
+		       EITHER("", P("box 2")) "</w:p>" P("c") W_END,
+	    "a b\n\nbox\n\nin box 2\n\nc");
+	/* a note that is shown twice */
+	notes_show(W "<w:p>" NOTE("1") NOTE("1") "</w:p>" W_END,
+	    "<w:footnotes xmlns:w='urn:w'>" FOOTNOTE(
+		"1", DELETED(RUN("", "a ")) P("b")) "</w:footnotes>",
+	    "[[1]](#footnote-1)[[2]](#footnote-1)\n\n1. a b [↑](#footnote-ref-1)\n2. a b "
+	    "[↑](#footnote-ref-1)");
+	notes_show(W "<w:p>" NOTE("1") NOTE("1") "</w:p>" W_END,
+	    "<w:footnotes xmlns:w='urn:w'>" FOOTNOTE(
+		"1", DELETED(RUN("", "a ")) P("b") P("c")) "</w:footnotes>",
+	    "[[1]](#footnote-1)[[2]](#footnote-1)\n\n1. a b\n\n   c [↑](#footnote-ref-1)\n"
+	    "2. a b\n\n   c [↑](#footnote-ref-1)");
+}
+END_TEST
+
+START_TEST(picture_types)
+{
+	struct office_part part[] = {{"word/document.xml",
+					 W "<w:p><w:r><w:drawing><w:inline>" PICTURE
+					   "</w:inline></w:drawing></w:r></w:p>" W_END,
+					 0},
+	    {"word/_rels/document.xml.rels",
+		RELS REL("i", "image", "a.123456789012345678901234é") RELS_END, 0},
+	    {"[Content_Types].xml", "<Types/>", 0}};
+
+	shows("docx", part, 3, "![](data:image/123456789012345678901234é;base64...)");
+	part[2].data =
+	    "<Types><Default Extension='123456789012345678901234é' "
+	    "ContentType='a/345678901234567890123456789012345678901234567890123456789é'/></Types>";
+	part[2].len = 0;
+	shows("docx", part, 3,
+	    "![](data:a/345678901234567890123456789012345678901234567890123456789é;base64...)");
+}
+END_TEST
+
+START_TEST(many_rows_of_a_header)
+{
+	struct office_part part[] = {{"word/document.xml", NULL, 0}};
+	HR_BUF(b, ROOM * 2);
+
+	repeat(&b, W "<w:tbl>", 1);
+	repeat(&b, "<w:tr><w:trPr><w:tblHeader/></w:trPr></w:tr>", MANY);
+	repeat(&b, "</w:tbl>" W_END, 1);
+	part[0].data = b.p;
+	ck_assert_int_eq(convert_soon("docx", part, 1), 0);
+}
+END_TEST
+
+START_TEST(many_open_fields)
+{
+	struct office_part part[] = {{"word/document.xml", NULL, 0}};
+	HR_BUF(b, ROOM * 2);
+
+	repeat(&b, W "<w:p><w:r>", 1);
+	repeat(&b, "<w:fldChar w:fldCharType='begin'/><w:t>x</w:t>", MANY);
+	repeat(&b, "</w:r></w:p>" W_END, 1);
+	part[0].data = b.p;
+	ck_assert_int_eq(convert_soon("docx", part, 1), 0);
+	ck_assert_uint_eq(text.len, MANY);
+}
+END_TEST
+
+/* A long note that is shown often makes too many elements; the rest is not read. */
+START_TEST(many_shows_of_a_note)
+{
+	struct office_part part[] = {{"word/document.xml", NULL, 0},
+	    {"word/_rels/document.xml.rels", RELS REL("f", "footnotes", "footnotes.xml") RELS_END,
+		0},
+	    {"word/footnotes.xml", NULL, 0}};
+	HR_BUF(b, ROOM * 2);
+	HR_BUF(note, ROOM * 2);
+
+	repeat(&b, W "<w:p>", 1);
+	repeat(&b, NOTE("1"), MANY);
+	repeat(&b, "</w:p>" W_END, 1);
+	repeat(&note, "<w:footnotes xmlns:w='urn:w'><w:footnote w:id='1'><w:p><w:r>", 1);
+	repeat(&note, "<w:tab/>", MANY);
+	repeat(&note, "</w:r></w:p></w:footnote></w:footnotes>", 1);
+	part[0].data = b.p;
+	part[2].data = note.p;
+	ck_assert_int_eq(convert_soon("docx", part, 3), -1);
+	ck_assert_msg(strstr(err.msg, "too large") != NULL, "%s", err.msg);
 }
 END_TEST
 
@@ -302,8 +432,9 @@ START_TEST(columns)
 }
 END_TEST
 
-/* One cell far away does not make a table of that size. */
-START_TEST(a_cell_far_away)
+/* Returns the result of converting a workbook of one sheet with these rows. */
+static int
+convert_rows(const char *rows)
 {
 	struct office_part part[] = {
 	    {"xl/workbook.xml",
@@ -311,12 +442,27 @@ START_TEST(a_cell_far_away)
 		"r:id='a'/></sheets></workbook>",
 		0},
 	    {"xl/_rels/workbook.xml.rels", RELS REL("a", "worksheet", "s.xml") RELS_END, 0},
-	    {"xl/s.xml", SHEET "<row r='1048576'><c r='XFD1048576'><v>1</v></c></row>" SHEET_END,
-		0}};
+	    {"xl/s.xml", rows, 0}};
 
-	ck_assert_int_eq(convert("xlsx", part, 3), 0);
+	return convert_soon("xlsx", part, 3);
+}
+
+/* One cell far away does not make a table of that size. */
+START_TEST(a_cell_far_away)
+{
+	HR_BUF(b, ROOM * 2);
+
+	ck_assert_int_eq(
+	    convert_rows(SHEET "<row r='1048576'><c r='XFD1048576'><v>1</v></c></row>" SHEET_END),
+	    0);
 	ck_assert_uint_gt(text.len, 16000);
 	ck_assert_uint_le(text.len, HR_OFFICE_TEXT_MAX);
+
+	/* nor does it make the rows below it slow */
+	repeat(&b, SHEET "<row><c r='XFD1' s='1'/></row>", 1);
+	repeat(&b, "<row/>", 12 * MANY);
+	repeat(&b, SHEET_END, 1);
+	ck_assert_int_eq(convert_rows(b.p), 0);
 }
 END_TEST
 
@@ -463,6 +609,10 @@ main(void)
 	tcase_add_test(tc, notes);
 	tcase_add_test(tc, merged_cells);
 	tcase_add_test(tc, deleted_paragraphs);
+	tcase_add_test(tc, picture_types);
+	tcase_add_test(tc, many_rows_of_a_header);
+	tcase_add_test(tc, many_open_fields);
+	tcase_add_test(tc, many_shows_of_a_note);
 	tcase_add_test(tc, sheets);
 	tcase_add_test(tc, columns);
 	tcase_add_test(tc, a_cell_far_away);
