@@ -18,7 +18,7 @@
 #include "base/path.h"
 
 #define ADDRESS INET6_ADDRSTRLEN
-#define LISTENING 0x0A
+#define LISTENING " 0A " /* the state; no other field of a line looks like this */
 #define TABLE_MAX (16u << 20)
 #define ANSWER 512 /* one message and its attributes; no attributes are requested */
 
@@ -121,25 +121,33 @@ hr_peer_look(int *sock, struct hr_peer *p)
 	return m.idiag_state == TCP_ESTABLISHED;
 }
 
-void
-hr_peer_listeners(hr_peer_listener_fn *fn, void *arg)
+int
+hr_peer_listeners(hr_peer_listener_fn *fn, void *arg, struct hr_err *err)
 {
 	static const char *const files[] = {"/proc/net/tcp", "/proc/net/tcp6"};
-	char address[33];
-	unsigned port, state;
-	const char *line, *nl;
+	struct hr_err why = {0};
+	char address[33], *line, *end;
+	unsigned port;
 	size_t i;
 
 	for (i = 0; i < sizeof(files) / sizeof(*files); i++) {
 		HR_BUF(text, TABLE_MAX);
 
-		(void)hr_path_read(files[i], &text, NULL); /* no file: no such sockets */
-		for (line = hr_buf_str(&text); (nl = strchr(line, '\n')) != NULL; line = nl + 1)
-			if (sscanf(line, " %*u: %32[0-9A-F]:%4X %*32[0-9A-F]:%*4X %2X", address,
-				&port, &state) == 3 &&
-			    state == LISTENING)
+		if (hr_path_read(files[i], &text, &why) < 0) {
+			if (why.sys == ENOENT)
+				continue; /* a kernel without such sockets */
+			return hr_err_pass(err, &why);
+		}
+		/* sscanf() measures the rest of its string, so each line becomes one */
+		for (line = text.p; line != NULL && (end = strchr(line, '\n')) != NULL;
+		     line = end + 1) {
+			*end = '\0';
+			if (strstr(line, LISTENING) != NULL &&
+			    sscanf(line, " %*u: %32[0-9A-F]:%4X", address, &port) == 2)
 				fn(arg, address, port);
+		}
 	}
+	return 0;
 }
 
 struct wanted {
@@ -160,7 +168,8 @@ compare(void *arg, const char *address, unsigned port)
 		w->found = true;
 }
 
-static bool
+/* Returns the same as hr_peer_listens(). */
+static int
 is_listed(const struct hr_peer *p)
 {
 	struct wanted w = {.port = ntohs(p->local_port)};
@@ -169,8 +178,7 @@ is_listed(const struct hr_peer *p)
 
 	for (i = 0; i < words; i++)
 		(void)snprintf(w.address + 8 * i, 9, "%08X", p->local[i]);
-	hr_peer_listeners(compare, &w);
-	return w.found;
+	return hr_peer_listeners(compare, &w, NULL) < 0 ? -1 : w.found;
 }
 
 int

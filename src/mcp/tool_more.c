@@ -139,9 +139,13 @@ static void
 call_ports(struct hr_mcp_call *c)
 {
 	struct ports p = {.n = 0};
+	struct hr_err err = {0};
 	size_t i;
 
-	hr_peer_listeners(note_port, &p);
+	if (hr_peer_listeners(note_port, &p, &err) < 0) {
+		hr_mcp_fail(c, "The list of sockets cannot be read: %s", err.msg);
+		return;
+	}
 	qsort(p.v, p.n, sizeof(p.v[0]), by_number);
 	hr_buf_adds(&c->structured, "{\"ports\":[");
 	for (i = 0; i < p.n; i++) {

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -124,6 +125,31 @@ START_TEST(listeners)
 		ck_assert_int_eq(hr_peer_listens(&looker, "127.0.0.1", port), 0);
 	}
 	ck_assert_int_eq(hr_peer_listens(&looker, "127.0.0.1", 65536), 0);
+}
+END_TEST
+
+static void
+count(void *arg, const char *address, unsigned port)
+{
+	(void)address;
+	(void)port;
+	++*(unsigned *)arg;
+}
+
+START_TEST(tables_that_cannot_be_read)
+{
+	const struct rlimit none = {0};
+	struct hr_err err = {0};
+	unsigned port, n = 0;
+	int fd = bound(AF_INET, false, &port), sock = -1;
+
+	ck_assert_int_eq(listen(fd, 1), 0);
+	ck_assert_int_eq(hr_peer_listeners(count, &n, &err), 0);
+	ck_assert_uint_gt(n, 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ck_assert_int_eq(hr_peer_listeners(count, &n, &err), -1);
+	ck_assert_str_eq(err.msg, "/proc/net/tcp: Too many open files");
+	ck_assert_int_eq(hr_peer_listens(&sock, "127.0.0.1", port), -1);
 }
 END_TEST
 
@@ -327,6 +353,7 @@ main(void)
 	tcase_add_test(c, a_client_that_left);
 	tcase_add_test(c, addresses);
 	tcase_add_loop_test(c, listeners, 0, 2);
+	tcase_add_test(c, tables_that_cannot_be_read);
 	tcase_add_test(c, read_ones_are_forgotten);
 	tcase_add_test(c, taken_by_a_repetition);
 	tcase_add_test(c, dead_workers);
