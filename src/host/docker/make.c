@@ -4,6 +4,7 @@
 
 #include "host/docker/docker_int.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #define STARTS 3 /* containers, each with other ports: another program can take a port */
 #define LAST_LINES 20
 #define LINE_SHOWN 300
+#define LAST_SHOWN 800 /* bytes of the last lines in an error */
 
 /* ---- waiting ---- */
 
@@ -53,6 +55,7 @@ has_exited(struct hr_docker *d, const struct await *w, struct hr_err *err)
 	unsigned from = w->n > LAST_LINES ? w->n - LAST_LINES : 0;
 	struct hr_err why = {0};
 	HR_BUF(b, LAST_LINES * LINE_SHOWN + 64);
+	const char *end;
 	unsigned i;
 
 	if (hr_docker_call(d, "GET", "/json", &o, &why) < 0)
@@ -61,16 +64,17 @@ has_exited(struct hr_docker *d, const struct await *w, struct hr_err *err)
 			   : hr_err_pass(err, &why);
 	for (i = from; i < w->n; i++)
 		hr_buf_addf(&b, "\n%s", w->last[i % LAST_LINES]);
+	end = hr_buf_str(&b);
+	if (b.len > LAST_SHOWN) /* starts with a whole line: none is as long as this */
+		end = strchr(end + b.len - LAST_SHOWN, '\n');
 	if (hr_json_true_at(hr_json_at(o, "State"), "Running"))
-		(void)hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
-		    "%s was not ready within %d seconds%.800s", d->name, READY_TIMEOUT_S,
-		    hr_buf_str(&b));
+		(void)hr_err_set(err, HR_E_RUNTIME_TIMEOUT, "%s was not ready within %d seconds%s",
+		    d->name, READY_TIMEOUT_S, end);
 	else
-		(void)hr_err_set(err, HR_E_DISCONNECTED, "Container %s has exited.%s%.800s",
-		    d->name,
+		(void)hr_err_set(err, HR_E_DISCONNECTED, "Container %s has exited.%s%s", d->name,
 		    hr_json_true_at(hr_json_at(o, "State"), "OOMKilled") ? " It ran out of memory."
 									 : "",
-		    hr_buf_str(&b));
+		    end);
 	return -1;
 }
 
@@ -288,21 +292,34 @@ start(struct hr_docker *d, struct hr_command *c, struct hr_dockerspec *spec, str
 	return r;
 }
 
-/* Returns the chosen port that is taken according to the Engine's error or the server's last lines,
- * or 0. */
-static int
-taken_port(const struct hr_docker *d, const char *why)
+/* Returns true if `text` has the number in decimal digits, not as part of a longer one. */
+static bool
+has_number(const char *text, int number)
 {
-	char text[16];
+	char digits[16];
+	const int n = snprintf(digits, sizeof(digits), "%d", number);
+	const char *p;
+
+	for (p = text; (p = strstr(p, digits)) != NULL; p++)
+		if ((p == text || !isdigit((unsigned char)p[-1])) && !isdigit((unsigned char)p[n]))
+			return true;
+	return false;
+}
+
+/* Returns the chosen port that is taken according to the Engine's error or the server's last lines,
+ * or 0. Programs write a port in different ways: ":80", "port 80", "('0.0.0.0', 80)". A server that
+ * still runs (HR_E_RUNTIME_TIMEOUT) has its port. */
+static int
+taken_port(const struct hr_docker *d, const struct hr_err *why)
+{
 	size_t i;
 
-	if (strstr(why, "already in use") == NULL && strstr(why, "already allocated") == NULL)
+	if (why->code == HR_E_RUNTIME_TIMEOUT || (strstr(why->msg, "already in use") == NULL &&
+						     strstr(why->msg, "already allocated") == NULL))
 		return 0;
-	for (i = 0; i < sizeof(d->locks) / sizeof(*d->locks); i++) {
-		(void)snprintf(text, sizeof(text), ":%d", d->locks[i].port);
-		if (d->locks[i].fd >= 0 && strstr(why, text) != NULL)
+	for (i = 0; i < sizeof(d->locks) / sizeof(*d->locks); i++)
+		if (d->locks[i].fd >= 0 && has_number(why->msg, d->locks[i].port))
 			return d->locks[i].port;
-	}
 	return 0;
 }
 
@@ -335,7 +352,7 @@ make(struct hr_docker *d, struct hr_err *err)
 	spec.key = d->key;
 	spec.owner = owner;
 	for (n = 1; start(d, &c, &spec, &why) < 0; n++) {
-		taken = taken_port(d, why.msg);
+		taken = taken_port(d, &why);
 		if (taken == 0 || n == STARTS)
 			return hr_err_pass(err, &why);
 		(void)snprintf(text, sizeof(text),
