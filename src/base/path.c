@@ -18,6 +18,8 @@
 #include "base/dir.h"
 #include "base/fd.h"
 #include "base/plain.h"
+#include "base/random.h"
+#include "base/tempfiles.h"
 #include "base/volume.h"
 
 #define MOVED_MAX 10000 /* directories that a removal moves to its top */
@@ -339,12 +341,65 @@ open_temporary(const char *path, struct hr_buf *tmp)
 }
 
 int
+hr_path_unnamed_at(int at, const char *dir, mode_t mode)
+{
+	int fd = access("/proc/self/fd", F_OK); /* hr_path_link() needs it */
+
+	if (fd == 0)
+		fd = openat(at, dir, O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+	if (fd < 0 && (errno == EISDIR || errno == EINVAL || errno == ENOENT))
+		errno = EOPNOTSUPP;
+	return fd;
+}
+
+int
+hr_path_link(int fd, int dir, const char *name)
+{
+	char proc[32];
+
+	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, proc, dir, name, AT_SYMLINK_FOLLOW);
+}
+
+int
+hr_path_new(const char *path, mode_t mode, char **ret_tmp, struct hr_err *err)
+{
+	HR_FREE char *dir = strndup(path, (size_t)(hr_path_leaf(path) - path));
+	char random[17];
+	int fd;
+
+	if (hr_random_hex(random, sizeof(random) - 1, err) < 0)
+		return -1;
+	if (dir == NULL || asprintf(ret_tmp, "%s" HR_TEMPFILE_PREFIX "%s", dir, random) < 0)
+		return hr_err_nomem(err);
+	fd = hr_path_unnamed_at(AT_FDCWD, *dir != '\0' ? dir : ".", mode);
+	if (fd < 0 && errno == EOPNOTSUPP)
+		fd = open(*ret_tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+	return fd >= 0 ? fd : hr_err_sys(err, errno, "create %s", path);
+}
+
+int
+hr_path_put(int fd, const char *tmp, const char *path, bool over, int r, struct hr_err *err)
+{
+	if (r == 0 && access(tmp, F_OK) < 0 && hr_path_link(fd, AT_FDCWD, tmp) < 0)
+		r = hr_err_sys(err, errno, "create %s", path);
+	if (close(fd) < 0 && r == 0)
+		r = hr_err_sys(err, errno, "write %s", path);
+	if (r == 0 &&
+	    (over ? rename(tmp, path) : hr_path_rename_free(AT_FDCWD, tmp, AT_FDCWD, path)) < 0)
+		r = hr_err_sys(err, errno, "rename to %s", path);
+	if (r < 0)
+		(void)unlink(tmp);
+	return r;
+}
+
+int
 hr_path_unnamed(const char *dir)
 {
-	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int fd = hr_path_unnamed_at(AT_FDCWD, dir, 0600);
 	HR_FREE char *path = NULL;
 
-	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
+	if (fd >= 0 || errno != EOPNOTSUPP)
 		return fd;
 	path = hr_path_join(dir, ".unnamed");
 	/* a killed process may have left one */

@@ -64,6 +64,20 @@ int hr_path_write_for(
 /* Opens a new file without a name in the directory, for reading and writing. On a file system that
  * has no such files its name is removed at once. Returns a descriptor, or -1 with errno. */
 int hr_path_unnamed(const char *dir);
+/* Opens such a file, which hr_path_link() can name, in the directory at/dir. Returns a descriptor,
+ * or -1 with errno: EOPNOTSUPP if a new file must have a name there. */
+int hr_path_unnamed_at(int at, const char *dir, mode_t mode);
+/* Returns 0, or -1 with errno. */
+int hr_path_link(int fd, int dir, const char *name);
+
+/* Opens a file for reading and writing that becomes `path` as a whole, by hr_path_put(). Until then
+ * it has no name or, where it must have one, *ret_tmp in the same directory; the caller frees that.
+ * Returns a descriptor, or -1 with *err set. */
+int hr_path_new(const char *path, mode_t mode, char **ret_tmp, struct hr_err *err);
+/* Closes fd of hr_path_new() and, if r is 0, makes the file `path`: `over` replaces an existing
+ * file, which is an error otherwise. Discards the file if r is -1, or after an error. Returns 0, or
+ * -1 with *err set. */
+int hr_path_put(int fd, const char *tmp, const char *path, bool over, int r, struct hr_err *err);
 
 /* Removes the temporary file of a writer that was killed. Returns false with errno: EWOULDBLOCK if
  * another process writes, or why the file cannot be removed. */

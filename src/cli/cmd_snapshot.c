@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -139,42 +137,19 @@ const struct cli_command cli_snapshot_rm = {"snapshot rm", NULL, "TAG...",
     "Remove snapshots; sandboxes that were started from them stay.", NULL, 1, -1, CLI_PLAIN,
     remove_them, NULL};
 
-/* Opens a new file that has no name before it is whole, where the file system can do that. */
-static int
-open_output(const char *file, bool *ret_unnamed, struct hr_err *err)
-{
-	const char *leaf = hr_path_leaf(file);
-	HR_FREE char *dir = strndup(file, (size_t)(leaf - file));
-	int fd = -1;
-
-	if (dir == NULL)
-		return hr_err_nomem(err);
-	errno = EEXIST;
-	if (faccessat(AT_FDCWD, file, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
-		fd = open(*dir != '\0' ? dir : ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-	*ret_unnamed = fd >= 0;
-	if (fd < 0 && errno == EOPNOTSUPP)
-		fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	return fd >= 0 ? fd : hr_err_sys(err, errno, "create %s", file);
-}
-
 static int
 export_to(struct cli *c, const char *tag, const char *file, struct hr_err *err)
 {
-	bool unnamed;
-	HR_CLOSE int fd = open_output(file, &unnamed, err);
-	char path[32];
-	int r;
+	HR_FREE char *tmp = NULL;
+	int fd;
 
+	if (faccessat(AT_FDCWD, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return hr_err_sys(err, EEXIST, "create %s", file);
+	fd = hr_path_new(file, 0600, &tmp, err);
 	if (fd < 0)
 		return -1;
-	r = hr_box_snapshot_export(HOST(c), tag, fd, err);
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (r < 0 && !unnamed)
-		(void)unlink(file);
-	if (r == 0 && unnamed && linkat(AT_FDCWD, path, AT_FDCWD, file, AT_SYMLINK_FOLLOW) != 0)
-		r = hr_err_sys(err, errno, "create %s", file);
-	return r;
+	return hr_path_put(
+	    fd, tmp, file, false, hr_box_snapshot_export(HOST(c), tag, fd, err), err);
 }
 
 static int export(struct cli *c, const struct cli_args *a)

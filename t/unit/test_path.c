@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,8 +28,8 @@
 
 static char top[64];
 static int before_rename; /* a signal that this process gets there */
-static bool named;        /* the file system has no files without a name */
-static pid_t stopped;     /* a process that continues, and ends, when this one waits; 0: none */
+static int named;     /* the error of a file system without files without a name; 0: it has them */
+static pid_t stopped; /* a process that continues, and ends, when this one waits; 0: none */
 
 static const char *
 in_top(const char *name)
@@ -51,7 +52,7 @@ rename(const char *from, const char *to)
 }
 
 int
-open(const char *path, int flags, ...)
+openat(int dir, const char *path, int flags, ...)
 {
 	va_list more;
 	mode_t mode;
@@ -60,11 +61,11 @@ open(const char *path, int flags, ...)
 	mode =
 	    (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(more, mode_t) : 0;
 	va_end(more);
-	if (named && (flags & O_TMPFILE) == O_TMPFILE) {
-		errno = EOPNOTSUPP;
+	if (named != 0 && (flags & O_TMPFILE) == O_TMPFILE) {
+		errno = named;
 		return -1;
 	}
-	return openat(AT_FDCWD, path, flags, mode);
+	return (int)syscall(SYS_openat, dir, path, flags, mode);
 }
 
 int
@@ -527,7 +528,7 @@ START_TEST(unnamed_files_on_any_file_system)
 
 	make_file(".unnamed"); /* a killed process has left it */
 	for (i = 0; i < 3; i++) {
-		named = i > 0;
+		named = i > 0 ? EOPNOTSUPP : 0;
 		fd[i] = hr_path_unnamed(top);
 		ck_assert_int_ge(fd[i], 0);
 		ck_assert_int_eq(entries(), i == 0 ? 1 : 0);
@@ -548,7 +549,42 @@ START_TEST(unnamed_files_on_any_file_system)
 }
 END_TEST
 
-/* On ext4 the parent is a "top" directory then, and nothing is left beside the new directory. */
+static const int no_unnamed[] = {0, EOPNOTSUPP, EISDIR, EINVAL, ENOENT};
+
+/* A file is there as a whole or not at all; one that exists is replaced only if it may be. */
+START_TEST(new_files_on_any_file_system)
+{
+	char *tmp;
+	HR_FREE char *path = strdup(in_top("f"));
+	HR_BUF(text, 16);
+	struct hr_err err = {0};
+	int i, fd;
+
+	named = no_unnamed[_i];
+	for (i = 0; i < 4; i++) {
+		fd = hr_path_new(path, 0640, &tmp, &err);
+		ck_assert_msg(fd >= 0, "%s", err.msg);
+		ck_assert_uint_eq(entries(), (i > 0) + (named != 0));
+		ck_assert_int_eq(hr_fd_write_full(fd, i == 0 ? "a" : "b", 1, NULL), 0);
+		/* a new one, one that exists, one that could not be filled, one in its place */
+		ck_assert_int_eq(
+		    hr_path_put(fd, tmp, path, i > 1, i == 2 ? -1 : 0, &err), i % 3 != 0 ? -1 : 0);
+		if (i == 1)
+			ck_assert_int_eq(err.sys, EEXIST);
+		ck_assert_uint_eq(entries(), 1);
+		hr_buf_reset(&text);
+		ck_assert_int_eq(hr_path_read(path, &text, NULL), 0);
+		ck_assert_str_eq(hr_buf_str(&text), i < 3 ? "a" : "b");
+		free(tmp);
+	}
+	ck_assert_int_eq(hr_path_new("/no/such/f", 0600, &tmp, &err), -1);
+	ck_assert_str_eq(err.msg, "create /no/such/f: No such file or directory");
+	free(tmp);
+}
+END_TEST
+
+/* On ext4, eight directories of one parent are not all at one place, and nothing is left beside
+ * them. */
 START_TEST(directories_at_places_of_their_own)
 {
 	const int dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -606,6 +642,8 @@ main(void)
 	tcase_add_test(tc, magic_links_are_not_followed);
 	tcase_add_test(tc, others_links_lead_to_no_place_of_ours);
 	tcase_add_test(tc, unnamed_files_on_any_file_system);
+	tcase_add_loop_test(
+	    tc, new_files_on_any_file_system, 0, (int)(sizeof(no_unnamed) / sizeof(*no_unnamed)));
 	tcase_add_test(tc, directories_at_places_of_their_own);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);

@@ -69,15 +69,6 @@ hr_spool_name(char name[HR_SPOOL_NAME], const char *kind)
 
 /* ---- new bytes ---- */
 
-static int
-link_fd(int fd, int dir, const char *name)
-{
-	char proc[64];
-
-	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
-	return linkat(AT_FDCWD, proc, dir, name, AT_SYMLINK_FOLLOW);
-}
-
 /* Gives the spool's file a name in dir, or makes a new file with one. */
 static int
 take_name(struct hr_spool *s, int dir, mode_t mode)
@@ -88,7 +79,7 @@ take_name(struct hr_spool *s, int dir, mode_t mode)
 	if (at >= 0 && hr_spool_name(name, "new") == 0) {
 		hr_tempfiles_note(dir, name);
 		if (s->fd >= 0)
-			r = link_fd(s->fd, dir, name);
+			r = hr_path_link(s->fd, dir, name);
 		else
 			r = s->fd = openat(
 			    dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
@@ -105,18 +96,10 @@ take_name(struct hr_spool *s, int dir, mode_t mode)
 static int
 open_in(struct hr_spool *s, int dir, mode_t mode)
 {
-	char proc[64];
-
-	s->fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
-	if (s->fd >= 0) {
-		(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", s->fd);
-		if (access(proc, F_OK) == 0)
-			return 0;
-		hr_fd_close(&s->fd); /* linkat() needs /proc to name the file */
-	} else if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT) {
-		return -1;
-	}
-	return take_name(s, dir, mode);
+	s->fd = hr_path_unnamed_at(dir, ".", mode);
+	if (s->fd >= 0)
+		return 0;
+	return errno == EOPNOTSUPP ? take_name(s, dir, mode) : -1;
 }
 
 /* Returns true for the errors of a directory in which this process cannot create files. */
@@ -279,7 +262,7 @@ take_free(struct hr_spool *s, int dir, const char *leaf)
 	int r;
 
 	if (s->name[0] == '\0')
-		return link_fd(s->fd, dir, leaf);
+		return hr_path_link(s->fd, dir, leaf);
 	r = hr_path_rename_free(s->dir, s->name, dir, leaf);
 	if (r == 0)
 		s->name[0] = '\0';

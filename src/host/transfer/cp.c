@@ -6,7 +6,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,6 @@
 #include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/random.h"
 #include "base/err.h"
 #include "host/life/action.h"
 #include "host/transfer/transfer.h"
@@ -477,42 +475,19 @@ get_packed(struct hr_sandbox *s, const char *path, const char *to, struct hr_err
 	return r;
 }
 
-/* Copies the whole file, or leaves nothing: the file has no name before it is complete, where the
- * file system can do that. */
+/* Copies the whole file, or leaves nothing. */
 static int
 get_file(struct hr_sandbox *s, const char *path, const char *to, struct hr_err *err)
 {
-	HR_FREE char *dir = strndup(to, (size_t)(hr_path_leaf(to) - to));
-	HR_FREE char *name = NULL;
-	char random[9], proc[32];
-	struct hr_transfer_file file;
-	bool unnamed;
-	int fd, r;
+	HR_FREE char *tmp = NULL;
+	struct hr_transfer_file file = {.fd = hr_path_new(to, 0666, &tmp, err)};
+	int r;
 
-	if (hr_random_hex(random, 8, err) != 0)
+	if (file.fd < 0)
 		return -1;
-	if (dir == NULL || asprintf(&name, "%s.%s", to, random) < 0)
-		return hr_err_nomem(err);
-	fd = open(*dir != '\0' ? dir : ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-	unnamed = fd >= 0;
-	if (!unnamed && (errno == EOPNOTSUPP || errno == EISDIR))
-		fd = open(name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return hr_err_sys(err, errno, "create %s", to);
-	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
-	file = (struct hr_transfer_file){.fd = fd};
 	r = fetch(s, path, hr_transfer_keep, &file, err);
-	if (r == 0)
-		r = hr_transfer_kept(&file, to, err);
-	if (r == 0 && unnamed && linkat(AT_FDCWD, proc, AT_FDCWD, name, AT_SYMLINK_FOLLOW) != 0)
-		r = hr_err_sys(err, errno, "create %s", to);
-	if (close(fd) != 0 && r == 0)
-		r = hr_err_sys(err, errno, "write %s", to);
-	if (r == 0 && rename(name, to) != 0)
-		r = hr_err_sys(err, errno, "rename to %s", to);
-	if (r != 0)
-		(void)unlink(name);
-	return r;
+	r = r < 0 ? r : hr_transfer_kept(&file, to, err);
+	return hr_path_put(file.fd, tmp, to, true, r, err);
 }
 
 int
