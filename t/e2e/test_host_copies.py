@@ -126,6 +126,13 @@ def everything():
         equal(left, [], "temporary files")
 
 
+def stays_special(h, name):
+    """No copy takes the place of a FIFO, as none would of /dev/null."""
+    os.mkfifo(h.path("cwd", "fifo"))
+    h.fails(1, 'fifo is not a regular file; "-" writes to standard output', "get", name, "fifo")
+    equal(stat.S_ISFIFO(os.lstat(h.path("cwd", "fifo")).st_mode), True)
+
+
 def one_by_one():
     """A file, a link that leads nowhere, what is in a directory; into one or under another name."""
     with Host() as h:
@@ -154,6 +161,7 @@ def one_by_one():
         h.ok("get", "/proc/self/status", "status")
         with open(h.path("cwd", "status")) as f:
             equal("Name:" in f.read(), True, "a file that does not say how long it is")
+        stays_special(h, "run.sh")
         h.fails(3, "nothing", "put", "nothing")
         h.fails(3, "there is no file or directory", "get", "nothing")
         equal("500" in h.ok("logs").split("GET /handrail")[0] and "/download_file" in h.ok("logs"), False,
@@ -400,6 +408,8 @@ def zeros():
         data = b"a" + bytes(20 << 20) + b"z"
         h.answers = [("/handrail/v1/stat", (404, {})), ("/download_file?", (200, data))]
         h.ok("get", "/x/f", "file")
+        h.ok("get", "/x/f", "n" * 250)
+        stays_special(h, "/x/f")
         put = io.BytesIO()
         with zipfile.ZipFile(put, "w") as z:
             z.writestr("f", data)

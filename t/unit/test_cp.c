@@ -144,6 +144,21 @@ START_TEST(what_is_no_file_alone)
 }
 END_TEST
 
+START_TEST(special_files_stay)
+{
+	struct hr_err err = {0};
+	struct stat st;
+
+	answers = file;
+	ck_assert_int_eq(mkfifo("here/f", 0600), 0);
+	ck_assert_int_eq(get("one", &err), -1);
+	ck_assert_str_eq(err.msg, "here/f is not a regular file; \"-\" writes to standard output");
+	ck_assert_int_eq(lstat("here/f", &st), 0);
+	ck_assert(S_ISFIFO(st.st_mode));
+	ck_assert_uint_eq(entries("here"), 1);
+}
+END_TEST
+
 static const struct {
 	struct answer answers[3];
 	bool no_list;
@@ -202,6 +217,7 @@ main(void)
 	tcase_add_checked_fixture(tc, set_up, tear_down);
 	tcase_add_test(tc, file_below_what_cannot_be_listed);
 	tcase_add_test(tc, what_is_no_file_alone);
+	tcase_add_test(tc, special_files_stay);
 	tcase_add_loop_test(tc, lists_that_fail, 0, N(broken_lists));
 	tcase_add_loop_test(tc, directories_by_their_lists, 0, N(directories));
 	suite_add_tcase(s, tc);

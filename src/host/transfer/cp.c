@@ -527,6 +527,20 @@ target(const char *from, const char *to)
 	return is_content(name) ? realpath(to, NULL) : hr_path_join(to, name);
 }
 
+/* Returns 0 if a copy can have the name: it replaces a file or a symbolic link, never a device or
+ * FIFO, and a directory stays. */
+static int
+check_target(const char *path, struct hr_err *err)
+{
+	struct stat st;
+
+	if (lstat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode) ||
+	    S_ISDIR(st.st_mode))
+		return 0;
+	return hr_err_set(
+	    err, HR_E_INVAL, "%s is not a regular file; \"-\" writes to standard output", path);
+}
+
 int
 hr_cp_out(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err)
 {
@@ -539,7 +553,7 @@ hr_cp_out(struct hr_sandbox *s, const char *from, const char *to, struct hr_err 
 
 	if (whole == NULL || end == NULL)
 		r = hr_err_nomem(err);
-	else if ((r = look(s, whole, &there, &ours, err)) != 0)
+	else if ((r = check_target(end, err)) != 0 || (r = look(s, whole, &there, &ours, err)) != 0)
 		;
 	else if (there == HR_CP_NOTHING)
 		r = hr_err_set(
