@@ -25,8 +25,11 @@ struct hr_http_request {
 	void *source_arg;
 	const char *file; /* path of a file sent as a form's field "file" instead of body */
 	const char *file_name;
-	unsigned timeout_s; /* seconds without progress, and to connect; 0: no limit */
-	unsigned total_s;   /* seconds for the whole request; 0: no limit */
+	/* Seconds without progress, and to connect; 0: no limit. Fewer than timeout_s KiB of the
+	 * request are no progress unless they are its last, so that a hostile server cannot hold it
+	 * by reading single bytes. */
+	unsigned timeout_s;
+	unsigned total_s; /* seconds for the whole request; 0: no limit */
 	/* Receives the body of a 2xx answer. NULL, and with other statuses: the body goes into the
 	 * answer, at most answer_max bytes. */
 	hr_http_sink_fn *sink;
