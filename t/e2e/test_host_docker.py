@@ -327,17 +327,19 @@ def taken_port():
     with tempfile.TemporaryDirectory(prefix="e2e-engine-") as top:
         at = os.path.join(top, "socket")
         with socketserver.ThreadingUnixStreamServer(at, Handler) as proxy:
+            proxy.daemon_threads = True
             threading.Thread(target=proxy.serve_forever).start()
             try:
                 with DockerHost(DOCKER_HOST="unix://" + at) as h:
                     done = h("up")
+                    assert len(took) == 1, done.stderr
                     report = "another program took port %d " % took[0].getsockname()[1]
                     equal((done.returncode, report in done.stderr), (0, True), done.stderr)
                     equal(h.ok("run", "echo on"), "on\n")
             finally:
                 proxy.shutdown()
-        for listener in took:
-            listener.close()
+                for listener in took:
+                    listener.close()
 
 
 def start_that_is_killed():
