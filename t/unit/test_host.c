@@ -357,7 +357,7 @@ static const struct {
 	"Unknown config key \"memory\" in [sandbox.limits] section; known are profile, "},
     {"[core]\n[limits]\npids = 9\n", NULL,
 	"Unknown section [limits] in config.toml; did you mean [sandbox.limits]?"},
-    {"[sandbox]\ntimeout = 1\n", NULL, "No [core] section"},
+    {"[sandbox]\ntimeout = 1\n", NULL, "add an empty [core] to silence this warning"},
     {"runtime = \"box\"\n[core]\n", NULL,
 	"\"runtime\" is in no section of config.toml: write it below [core]"},
     {"[core]\nruntime = box\n",

@@ -173,6 +173,7 @@ warn_of_sections(struct hr_config *c, const char *const *env, const char *before
 	const char *kind = hr_config_text(c, "core.runtime");
 	const char *dirs = hr_env_get(env, "OH_RUNTIME_PLUGIN_PATH");
 	char inner[NAME_MAX_LEN];
+	bool meant;
 
 	if (c->later == NULL)
 		return;
@@ -182,10 +183,9 @@ warn_of_sections(struct hr_config *c, const char *const *env, const char *before
 		if ((kind == NULL || strcmp(section, kind) != 0) && strcmp(section, before) != 0 &&
 		    hr_kindfile_find(dirs, section, stop, NULL) == 0) {
 			(void)snprintf(inner, sizeof(inner), "sandbox.%s", section);
+			meant = hr_section_known(inner);
 			hr_config_warn(c, "Unknown section [%s] in %s%s%s%s", section, file,
-			    hr_section_known(inner) ? "; did you mean [" : "",
-			    hr_section_known(inner) ? inner : "",
-			    hr_section_known(inner) ? "]?" : "");
+			    meant ? "; did you mean [" : "", meant ? inner : "", meant ? "]?" : "");
 		}
 	}
 }
@@ -206,8 +206,8 @@ hr_config_apply(struct hr_config *c, struct json_object *root, const char *file,
 {
 	if (!json_object_object_get_ex(root, "core", NULL))
 		hr_config_warn(c,
-		    "No [core] section in %s: its settings have their defaults, and an empty one "
-		    "ends this warning",
+		    "No [core] section in %s: its settings have their defaults; add an empty "
+		    "[core] to silence this warning",
 		    file);
 	json_object_object_foreach(root, section, table)
 	{
