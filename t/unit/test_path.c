@@ -583,8 +583,7 @@ START_TEST(new_files_on_any_file_system)
 }
 END_TEST
 
-/* On ext4, eight directories of one parent are not all at one place, and nothing is left beside
- * them. */
+/* On ext4 the parent is a "top" directory then, and nothing is left beside the new directory. */
 START_TEST(directories_at_places_of_their_own)
 {
 	const int dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
