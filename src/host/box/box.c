@@ -320,8 +320,10 @@ box_state(void *self)
 		return "exited";
 	if (!hr_box_is_frozen(b))
 		return "running";
-	/* a copy freezes the box, and thaws it in the end */
-	return hr_box_is_held(b) ? "copying" : "paused";
+	if (hr_box_is_held(b))
+		return "copying";
+	/* a copy freezes the box, and may just have thawed it */
+	return hr_box_is_frozen(b) ? "paused" : "running";
 }
 
 static int
