@@ -138,7 +138,7 @@ count(void *arg, const char *address, unsigned port)
 
 START_TEST(tables_that_cannot_be_read)
 {
-	const struct rlimit none = {0};
+	struct rlimit usual, none;
 	struct hr_err err = {0};
 	unsigned port, n = 0;
 	int fd = bound(AF_INET, false, &port), sock = -1;
@@ -146,10 +146,16 @@ START_TEST(tables_that_cannot_be_read)
 	ck_assert_int_eq(listen(fd, 1), 0);
 	ck_assert_int_eq(hr_peer_listeners(count, &n, &err), 0);
 	ck_assert_uint_gt(n, 0);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &usual), 0);
+	none = usual;
+	none.rlim_cur = 0;
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
 	ck_assert_int_eq(hr_peer_listeners(count, &n, &err), -1);
 	ck_assert_str_eq(err.msg, "/proc/net/tcp: Too many open files");
 	ck_assert_int_eq(hr_peer_listens(&sock, "127.0.0.1", port), -1);
+	/* the checkers of memory open files at the end */
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &usual), 0);
+	ck_assert_int_eq(close(fd), 0);
 }
 END_TEST
 
