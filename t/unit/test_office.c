@@ -597,10 +597,17 @@ int
 main(void)
 {
 	Suite *s = suite_create("office");
-	TCase *tc = tcase_create("office");
+	TCase *tc = tcase_create("office"), *large = tcase_create("large");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 120);
+	tcase_set_tags(large, "no-valgrind"); /* its limits are seconds */
+	tcase_add_checked_fixture(large, setup, teardown);
+	tcase_set_timeout(large, 120);
+	tcase_add_test(large, many_rows_of_a_header);
+	tcase_add_test(large, many_open_fields);
+	tcase_add_test(large, many_shows_of_a_note);
+	tcase_add_test(large, a_cell_far_away);
 	tcase_add_test(tc, paragraphs);
 	tcase_add_test(tc, marks);
 	tcase_add_test(tc, lists);
@@ -610,16 +617,13 @@ main(void)
 	tcase_add_test(tc, merged_cells);
 	tcase_add_test(tc, deleted_paragraphs);
 	tcase_add_test(tc, picture_types);
-	tcase_add_test(tc, many_rows_of_a_header);
-	tcase_add_test(tc, many_open_fields);
-	tcase_add_test(tc, many_shows_of_a_note);
 	tcase_add_test(tc, sheets);
 	tcase_add_test(tc, columns);
-	tcase_add_test(tc, a_cell_far_away);
 	tcase_add_test(tc, slides);
 	tcase_add_test(tc, hostile);
 	tcase_add_test(tc, damaged);
 	tcase_add_test(tc, long_text_is_cut);
 	suite_add_tcase(s, tc);
+	suite_add_tcase(s, large);
 	return lines_run(s);
 }

@@ -109,6 +109,10 @@ START_TEST(listeners)
 	int fd;
 
 	no_netlink = _i != 0;
+	/* under valgrind all tests share one process */
+	if (looker >= 0)
+		(void)close(looker);
+	looker = -1;
 	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		fd = socket(rows[i].family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (fd < 0)
