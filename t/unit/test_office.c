@@ -608,6 +608,7 @@ main(void)
 	tcase_add_test(large, many_open_fields);
 	tcase_add_test(large, many_shows_of_a_note);
 	tcase_add_test(large, a_cell_far_away);
+	tcase_add_test(large, long_text_is_cut);
 	tcase_add_test(tc, paragraphs);
 	tcase_add_test(tc, marks);
 	tcase_add_test(tc, lists);
@@ -622,7 +623,6 @@ main(void)
 	tcase_add_test(tc, slides);
 	tcase_add_test(tc, hostile);
 	tcase_add_test(tc, damaged);
-	tcase_add_test(tc, long_text_is_cut);
 	suite_add_tcase(s, tc);
 	suite_add_tcase(s, large);
 	return lines_run(s);
