@@ -368,10 +368,13 @@ hr_path_new(const char *path, mode_t mode, char **ret_tmp, struct hr_err *err)
 	char random[17];
 	int fd;
 
+	*ret_tmp = NULL;
 	if (hr_random_hex(random, sizeof(random) - 1, err) < 0)
 		return -1;
-	if (dir == NULL || asprintf(ret_tmp, "%s" HR_TEMPFILE_PREFIX "%s", dir, random) < 0)
+	if (dir == NULL || asprintf(ret_tmp, "%s" HR_TEMPFILE_PREFIX "%s", dir, random) < 0) {
+		*ret_tmp = NULL; /* which asprintf() may have changed */
 		return hr_err_nomem(err);
+	}
 	fd = hr_path_unnamed_at(AT_FDCWD, *dir != '\0' ? dir : ".", mode);
 	if (fd < 0 && errno == EOPNOTSUPP)
 		fd = open(*ret_tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
