@@ -65,18 +65,6 @@ claims_name(struct hr_keeper *k, const struct hr_report *r)
 
 /* ---- the directory ---- */
 
-static ssize_t
-link_of(pid_t pid, const char *what, char *ret, size_t cap)
-{
-	char name[64];
-	ssize_t n;
-
-	(void)snprintf(name, sizeof(name), "/proc/%d/%s", (int)pid, what);
-	n = readlink(name, ret, cap - 1);
-	ret[n > 0 ? n : 0] = '\0';
-	return n;
-}
-
 /* Returns true if pwd is the same directory under another name, through a symbolic link. */
 static bool
 same_directory(const struct hr_keeper *k, const char *pwd, pid_t pid)
@@ -99,7 +87,7 @@ same_directory(const struct hr_keeper *k, const char *pwd, pid_t pid)
 const char *
 claims_directory(const struct hr_keeper *k, const struct hr_report *r, char *link, size_t cap)
 {
-	ssize_t n = link_of(r->pid, "cwd", link, cap), cut;
+	ssize_t n = hr_pid_link(link, cap, "/proc/%d/cwd", (int)r->pid), cut;
 
 	if (n <= 0)
 		return r->pwd;
@@ -139,10 +127,12 @@ is_there(pid_t pid, const char *dir)
 	char theirs[64], ours[64], link[8192];
 	uid_t u[4];
 
-	return link_of(pid, "cwd", link, sizeof(link)) > 0 && strcmp(link, dir) == 0 &&
-	       link_of(pid, "ns/mnt", theirs, sizeof(theirs)) > 0 &&
-	       link_of(getpid(), "ns/mnt", ours, sizeof(ours)) > 0 && strcmp(theirs, ours) == 0 &&
-	       uids_of(pid, u) && u[0] == u[1] && u[1] == u[2] && u[2] == u[3];
+	return hr_pid_link(link, sizeof(link), "/proc/%d/cwd", (int)pid) > 0 &&
+	       strcmp(link, dir) == 0 &&
+	       hr_pid_link(theirs, sizeof(theirs), "/proc/%d/ns/mnt", (int)pid) > 0 &&
+	       hr_pid_link(ours, sizeof(ours), "/proc/%d/ns/mnt", (int)getpid()) > 0 &&
+	       strcmp(theirs, ours) == 0 && uids_of(pid, u) && u[0] == u[1] && u[1] == u[2] &&
+	       u[2] == u[3];
 }
 
 const char *

@@ -24,14 +24,11 @@ is_bash(const struct hr_keeper *k)
 {
 	static const char deleted[] = " (deleted)";
 	const char *base;
-	char name[64], link[4096];
-	ssize_t n;
+	char link[4096];
+	ssize_t n = hr_pid_link(link, sizeof(link), "/proc/%d/exe", (int)k->shell.pid);
 
-	(void)snprintf(name, sizeof(name), "/proc/%d/exe", (int)k->shell.pid);
-	n = readlink(name, link, sizeof(link) - 1);
 	if (n <= 0)
 		return false;
-	link[n] = '\0';
 	/* the program was upgraded meanwhile */
 	if ((size_t)n >= sizeof(deleted) && strcmp(link + n + 1 - sizeof(deleted), deleted) == 0)
 		link[n + 1 - (ssize_t)sizeof(deleted)] = '\0';
@@ -108,19 +105,16 @@ unsigned
 look_hides(const struct hr_keeper *k, pid_t pid)
 {
 	static const unsigned hides[] = {0, HR_HIDES_OUTPUT, HR_HIDES_ERRORS};
-	char terminal[64], name[64], link[4096];
+	char terminal[64], link[4096];
 	unsigned hidden = 0;
-	ssize_t n;
 	int fd;
 
 	if (k->shell.master < 0 || ptsname_r(k->shell.master, terminal, sizeof(terminal)) != 0)
 		return 0;
 	for (fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
-		(void)snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)pid, fd);
-		n = readlink(name, link, sizeof(link) - 1);
-		if (n < 0 && errno != ENOENT) /* the directory of descriptors is not accessible */
+		if (hr_pid_link(link, sizeof(link), "/proc/%d/fd/%d", (int)pid, fd) < 0 &&
+		    errno != ENOENT) /* the directory of descriptors is not accessible */
 			continue;
-		link[n > 0 ? n : 0] = '\0';
 		if (strcmp(link, terminal) != 0 && strcmp(link, "/dev/tty") != 0)
 			hidden |= hides[fd];
 	}

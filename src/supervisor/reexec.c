@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/loop.h"
+#include "base/process/pid.h"
 #include "base/process/spawn.h"
 #include "supervisor/server.h"
 
@@ -50,17 +51,14 @@ int
 hr_reexec_begin(struct hr_server *s, char *const *argv, struct hr_err *err)
 {
 	struct hr_handover *h = &s->ctx.handed;
-	ssize_t n;
 
 	if (hr_handover_read(h, err) < 0)
 		return -1;
 	if (inherit_keys(s, h, err) != 0)
 		return -1;
 	/* the link is read at the start, since an upgrade replaces the file */
-	n = readlink("/proc/self/exe", s->reexec.program, sizeof(s->reexec.program) - 1);
-	if (n < 0)
+	if (hr_pid_link(s->reexec.program, sizeof(s->reexec.program), "/proc/self/exe") < 0)
 		return hr_err_sys(err, errno, "/proc/self/exe");
-	s->reexec.program[n] = '\0';
 	return copy_words(&s->reexec, argv, err);
 }
 
@@ -68,17 +66,10 @@ bool
 hr_reexec_directory(struct hr_server *s, char *path, size_t size)
 {
 	int fd = hr_handover_take(&s->ctx.handed, "directory");
-	char link[64];
-	ssize_t n = -1;
+	ssize_t n = fd >= 0 ? hr_pid_link(path, size, "/proc/self/fd/%d", fd) : -1;
 
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	if (fd >= 0)
-		n = readlink(link, path, size);
 	hr_fd_close(&fd);
-	if (n < 0 || (size_t)n >= size)
-		return false;
-	path[n] = '\0';
-	return path[0] == '/';
+	return n > 0 && (size_t)n < size - 1 && path[0] == '/';
 }
 
 /* Hands over a descriptor: the path may contain characters that a handover's names must not. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,21 @@ hr_pid_read(pid_t pid, const char *name, char *ret, size_t cap)
 	n = fd >= 0 ? hr_fd_read(fd, ret, cap - 1) : -1;
 	hr_fd_close(&fd);
 	ret[n > 0 ? n : 0] = '\0';
+}
+
+ssize_t
+hr_pid_link(char *ret, size_t cap, const char *form, ...)
+{
+	char path[64];
+	va_list ap;
+	ssize_t n;
+
+	va_start(ap, form);
+	(void)vsnprintf(path, sizeof(path), form, ap);
+	va_end(ap);
+	n = readlink(path, ret, cap - 1);
+	ret[n > 0 ? n : 0] = '\0';
+	return n;
 }
 
 const char *

@@ -14,6 +14,11 @@ pid_t hr_pid_next(DIR *d);
 /* Reads /proc/PID/NAME with one read; "" on failure. */
 void hr_pid_read(pid_t pid, const char *name, char *ret, size_t cap);
 
+/* Reads a link of /proc, whose path is formatted. Returns its length, cut at cap; or at most 0 with
+ * errno, *ret is then "". */
+ssize_t
+hr_pid_link(char *ret, size_t cap, const char *form, ...) __attribute__((format(printf, 3, 4)));
+
 /* Returns /proc/PID/stat from its third field on, the state; the name before it may contain any
  * byte. "": there is no such process. Borrowed from text. */
 #define HR_PID_STAT 2048

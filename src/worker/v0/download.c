@@ -17,6 +17,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/process/pid.h"
 #include "base/text/percent.h"
 #include "files/filebody.h"
 #include "files/place/oserror.h"
@@ -107,21 +108,6 @@ hr_handle_download(struct hr_worker *w, struct hr_request *r, struct hr_answer *
 
 /* ---- one file ---- */
 
-/* Finds the kernel's name of an open file, if that is a regular path. */
-static bool
-real_name(int fd, char *name, size_t cap)
-{
-	char proc[64];
-	ssize_t n;
-
-	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
-	n = readlink(proc, name, cap - 1);
-	if (n <= 0 || name[0] != '/')
-		return false;
-	name[n] = '\0';
-	return true;
-}
-
 /* Returns true if nginx can send the file. */
 static bool
 leave_to_nginx(const struct hr_worker *w, int fd, const struct stat *st, struct hr_answer *ret)
@@ -130,9 +116,9 @@ leave_to_nginx(const struct hr_worker *w, int fd, const struct stat *st, struct 
 	HR_BUF(uri, sizeof(name) * 3 + 16);
 	struct stat there;
 
-	/* the name must still refer to this file, not to one that replaced it */
-	if (!real_name(fd, name, sizeof(name)) || lstat(name, &there) < 0 ||
-	    there.st_dev != st->st_dev || there.st_ino != st->st_ino ||
+	/* the name must be a path and still refer to this file, not to one that replaced it */
+	if (hr_pid_link(name, sizeof(name), "/proc/self/fd/%d", fd) <= 0 || name[0] != '/' ||
+	    lstat(name, &there) < 0 || there.st_dev != st->st_dev || there.st_ino != st->st_ino ||
 	    !hr_nginx_account_reads(&w->nginx, name))
 		return false;
 	hr_buf_adds(&uri, "/-/file");

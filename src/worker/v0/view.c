@@ -17,6 +17,7 @@
 #include "base/account.h"
 #include "base/fd.h"
 #include "base/plain.h"
+#include "base/process/pid.h"
 #include "files/place/oserror.h"
 #include "files/place/reach.h"
 #include "files/viewpage.h"
@@ -98,15 +99,11 @@ static bool
 is_in_workspace(const struct hr_worker *w, int fd)
 {
 	HR_FREE char *top = realpath(w->work_dir, NULL);
-	char proc[64], name[PATH_MAX];
+	char name[PATH_MAX];
 	size_t len;
-	ssize_t n;
 
-	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
-	n = top != NULL ? readlink(proc, name, sizeof(name) - 1) : -1;
-	if (n <= 0)
+	if (top == NULL || hr_pid_link(name, sizeof(name), "/proc/self/fd/%d", fd) <= 0)
 		return false;
-	name[n] = '\0';
 	len = strlen(top);
 	return strncmp(name, top, len) == 0 && (name[len] == '/' || top[len - 1] == '/');
 }
