@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/process/spawn.h"
 #include "session/confine.h"
 #include "session/keeper_int.h"
 
@@ -139,7 +140,7 @@ child_run(const struct exec_work *w)
 	sigset_t awaited;
 	pid_t command;
 
-	hr_shellproc_reset_signals();
+	hr_spawn_reset_signals();
 	(void)sigemptyset(&awaited);
 	(void)sigaddset(&awaited, SIGCHLD);
 	(void)sigaddset(&awaited, SIGTERM);

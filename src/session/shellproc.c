@@ -19,7 +19,6 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -100,21 +99,6 @@ child_fail(int fd, const char *step)
 	_exit(126);
 }
 
-void
-hr_shellproc_reset_signals(void)
-{
-	/* the kernel's struct sigaction; all zero means SIG_DFL */
-	static const unsigned long dfl[4];
-	sigset_t none;
-	int i;
-
-	/* The library's signal() refuses 32 and 33, which a caller may have left ignored. */
-	for (i = 1; i < NSIG; i++)
-		(void)syscall(SYS_rt_sigaction, i, dfl, NULL, 8); /* some signals cannot be set */
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 /* Runs in the child; sends the parent the directory as "/dir", or a failure as any other text. */
 static void
 child_run(int slave, int tell, const char *bash, const char *rcfile,
@@ -122,7 +106,7 @@ child_run(int slave, int tell, const char *bash, const char *rcfile,
 {
 	const char *const argv[] = {"bash", "--noprofile", "--rcfile", rcfile, "-i", NULL};
 
-	hr_shellproc_reset_signals();
+	hr_spawn_reset_signals();
 	if (setsid() < 0 || ioctl(slave, TIOCSCTTY, 0) < 0)
 		child_fail(tell, "controlling terminal");
 	if (dup2(slave, 0) < 0 || dup2(slave, 1) < 0 || dup2(slave, 2) < 0)

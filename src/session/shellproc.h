@@ -36,9 +36,6 @@ struct hr_shellproc {
 
 void hr_shellproc_init(struct hr_shellproc *s);
 
-/* Resets all signals to their defaults and unblocks them; for a child between fork and exec. */
-void hr_shellproc_reset_signals(void);
-
 /* Starts an interactive bash with the given start-up file, in `dir` or the nearest directory above
  * it that the user can enter. The environment ends with NULL and is passed unchanged. *ret_dir is
  * the directory (the caller frees). */

@@ -29,7 +29,6 @@ extern char **environ;
 
 enum spawn_step {
 	STEP_NONE,
-	STEP_SIGNALS,
 	STEP_SESSION,
 	STEP_FDS,
 	STEP_LIMITS,
@@ -38,30 +37,29 @@ enum spawn_step {
 	STEP_EXEC
 };
 
-static const char *const spawn_step_names[] = {"", "reset signals", "new session",
-    "place descriptors", "set limits", "change user", "tie to the parent", "exec"};
+static const char *const spawn_step_names[] = {"", "new session", "place descriptors", "set limits",
+    "change user", "tie to the parent", "exec"};
 
 struct spawn_failure {
 	enum spawn_step step;
 	int sys;
 };
 
-/* Resets ignored signals: exec resets handled ones but keeps ignored ones. All calls below are
- * async-signal-safe. */
-static int
-child_reset_signals(void)
+/* All calls below are async-signal-safe. */
+
+void
+hr_spawn_reset_signals(void)
 {
-	struct sigaction sa = {.sa_handler = SIG_DFL};
+	/* the kernel's struct sigaction; all zero means SIG_DFL */
+	static const unsigned long dfl[4];
 	sigset_t none;
 	int sig;
 
-	(void)sigemptyset(&sa.sa_mask);
+	/* The library's calls refuse 32 and 33, which a caller may have left ignored. */
 	for (sig = 1; sig < NSIG; sig++)
-		/* EINVAL is normal for SIGKILL, SIGSTOP and libc's own signals. */
-		if (sigaction(sig, &sa, NULL) != 0 && errno != EINVAL)
-			return -1;
+		(void)syscall(SYS_rt_sigaction, sig, dfl, NULL, 8); /* some cannot be set */
 	(void)sigemptyset(&none);
-	return sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 static int
@@ -162,9 +160,8 @@ static void __attribute__((noreturn)) child_run(const struct hr_spawn *s, pid_t 
 {
 	struct spawn_failure f = {STEP_NONE, 0};
 
-	if (child_reset_signals() != 0)
-		f.step = STEP_SIGNALS;
-	else if (child_session(s) != 0)
+	hr_spawn_reset_signals();
+	if (child_session(s) != 0)
 		f.step = STEP_SESSION;
 	else if (child_place_fds(s, &report) != 0)
 		f.step = STEP_FDS;

@@ -53,6 +53,10 @@ struct hr_spawn {
  * ignored or handled. */
 pid_t hr_spawn(const struct hr_spawn *s, struct hr_err *err);
 
+/* Resets all signals to their defaults and unblocks them, in a child between fork and exec: exec
+ * keeps ignored ones. */
+void hr_spawn_reset_signals(void);
+
 /* Waits for the end of a child, repeating EINTR. Returns 0 with its wait status (NULL: not needed),
  * or -1 with errno and a status that is no success, as when SIGCHLD is ignored. */
 int hr_spawn_end(pid_t pid, int *ret_status);

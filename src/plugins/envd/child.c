@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/process/spawn.h"
 #include "plugins/envd/record.h"
 
 #define SOCK_FD 3
@@ -72,18 +73,6 @@ set_ranks(void)
 	hr_fd_close(&fd);
 	(void)setpriority(PRIO_PROCESS, 0, 0);
 	(void)umask(022);
-}
-
-static void
-reset_signals(void)
-{
-	sigset_t none;
-	int sig;
-
-	for (sig = 1; sig < NSIG; sig++)
-		(void)signal(sig, SIG_DFL);
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 /* Lets this process end with the keeper. */
@@ -143,7 +132,7 @@ static void __attribute__((noreturn)) await(int sock, const struct rlimit *nofil
 	end_with(keeper);
 	(void)setrlimit(RLIMIT_NOFILE, nofile);
 	set_ranks();
-	reset_signals();
+	hr_spawn_reset_signals();
 	r = envd_packet_recv(SOCK_FD, &p, fds, 0);
 	if (r != 1)
 		_exit(r == 0 ? 0 : 126);
