@@ -6,6 +6,7 @@ libbase_la_SOURCES = \
 	%D%/clock.c %D%/clock.h \
 	%D%/dir.c %D%/dir.h \
 	%D%/fd.c %D%/fd.h \
+	%D%/flush.c %D%/flush.h \
 	%D%/text/floatrepr.c %D%/text/floatrepr.h \
 	%D%/grow.c %D%/grow.h \
 	%D%/process/handover.c %D%/process/handover.h \

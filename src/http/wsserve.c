@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "base/flush.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "http/wsframe.h"
@@ -83,18 +84,12 @@ drop(struct hr_wsconn *c)
 static bool
 flush(struct hr_wsconn *c)
 {
-	ssize_t n;
+	const size_t before = c->sent;
+	int r = hr_flush(c->fd, &c->out, &c->sent);
 
-	while (c->sent < c->out.len) {
-		n = send(
-		    c->fd, c->out.p + c->sent, c->out.len - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return errno == EAGAIN;
-		c->sent += (size_t)n;
-		c->taken += (uint64_t)n;
-	}
+	c->taken += c->sent - before;
+	if (r <= 0)
+		return r == 0;
 	hr_buf_done(&c->out); /* an event may have been large */
 	hr_buf_init(&c->out, OUT_MAX);
 	c->sent = 0;

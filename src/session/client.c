@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/flush.h"
 #include "base/log.h"
 #include "proto/frame.h"
 
@@ -248,31 +249,15 @@ static void
 client_send(struct client *c)
 {
 	struct hr_err err = {0};
-	ssize_t n;
-	bool rest;
+	int r = hr_flush(c->fd, &c->out, &c->sent);
 
-	while (c->sent < c->out.len) {
-		n = send(
-		    c->fd, c->out.p + c->sent, c->out.len - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n >= 0) {
-			c->sent += (size_t)n;
-			continue;
-		}
-		if (errno == EINTR)
-			continue;
-		if (errno == EAGAIN) {
-			if (c->writable == NULL)
-				c->writable = hr_loop_writable(
-				    c->keeper->loop, c->fd, on_client_writable, c, &err);
-			if (c->writable != NULL)
-				return;
-		}
-		break;
-	}
-	rest = c->stays && c->sent == c->out.len;
+	if (r == 0 && c->writable == NULL)
+		c->writable = hr_loop_writable(c->keeper->loop, c->fd, on_client_writable, c, &err);
+	if (r == 0 && c->writable != NULL)
+		return;
 	if (c->has_result)
 		client_keep_result(c);
-	if (rest)
+	if (r > 0 && c->stays)
 		client_rest(c);
 	else
 		client_over(c);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/flush.h"
 #include "base/log.h"
 #include "proto/frame.h"
 
@@ -158,18 +159,10 @@ read_streams(struct exec *e)
 static int
 flush(struct exec *e)
 {
-	ssize_t n;
+	int r = hr_flush(e->fd, &e->out, &e->sent);
 
-	while (e->sent < e->out.len) {
-		n = send(
-		    e->fd, e->out.p + e->sent, e->out.len - e->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n >= 0)
-			e->sent += (size_t)n;
-		else if (errno == EAGAIN)
-			return 0;
-		else if (errno != EINTR)
-			return -1;
-	}
+	if (r <= 0)
+		return r;
 	hr_buf_reset(&e->out);
 	e->sent = 0;
 	return 1;

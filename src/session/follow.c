@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/flush.h"
 #include "base/log.h"
 #include "proto/frame.h"
 #include "shell/keys.h"
@@ -190,36 +190,21 @@ static void on_follower_writable(void *arg);
 static bool
 follower_pump(struct follower *f)
 {
-	ssize_t n;
+	int r;
 
-	for (;;) {
-		if (f->sent == f->out.len && !follower_fill(f))
-			break;
-		if (f->out.fail != HR_OK)
-			goto gone;
-		n = send(
-		    f->fd, f->out.p + f->sent, f->out.len - f->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n >= 0) {
-			f->sent += (size_t)n;
-			continue;
-		}
-		if (errno == EINTR)
-			continue;
-		if (errno != EAGAIN)
-			goto gone;
-		if (f->writable == NULL)
-			f->writable =
-			    hr_loop_writable(f->keeper->loop, f->fd, on_follower_writable, f, NULL);
-		if (f->writable == NULL)
-			goto gone;
+	do {
+		r = f->out.fail == HR_OK ? hr_flush(f->fd, &f->out, &f->sent) : -1;
+	} while (r > 0 && follower_fill(f));
+	if (r == 0 && f->writable == NULL)
+		f->writable =
+		    hr_loop_writable(f->keeper->loop, f->fd, on_follower_writable, f, NULL);
+	if (r == 0 && f->writable != NULL)
 		return true;
-	}
-	if (f->stays && follower_unbound(f)) {
+	if (r > 0 && f->stays && follower_unbound(f)) {
 		hr_watch_free(f->writable);
 		f->writable = NULL;
 		return true;
 	}
-gone:
 	follower_free(f);
 	return false;
 }

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "base/flush.h"
 #include "base/log.h"
 #include "plugins/browser/cast.h"
 #include "proto/actin.h"
@@ -216,16 +217,11 @@ static void
 on_sendable(void *arg)
 {
 	struct client *c = arg;
-	ssize_t n =
-	    send(c->fd, c->out.p + c->sent, c->out.len - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+	int r = hr_flush(c->fd, &c->out, &c->sent);
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n > 0)
-		c->sent += (size_t)n;
-	if (n < 0 || (c->sent == c->out.len && (!c->looks || c->once))) {
+	if (r < 0 || (r > 0 && (!c->looks || c->once))) {
 		hang_up(c);
-	} else if (c->sent == c->out.len) {
+	} else if (r > 0) {
 		hr_buf_done(&c->out);
 		hr_buf_init(&c->out, HR_FRAME_MAX + HR_FRAME_HEADER);
 		c->sent = 0;

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/flush.h"
 #include "base/log.h"
 #include "base/process/spawn.h"
 #include "proto/actin.h"
@@ -92,15 +93,8 @@ static int
 client_write(struct client *c)
 {
 	const struct hr_buf *b = &c->job->answer;
-	ssize_t n;
 
-	if (b->fail != HR_OK)
-		return -1;
-	n = send(c->fd, b->p + c->sent, b->len - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -1;
-	c->sent += (size_t)n;
-	return c->sent < b->len ? 0 : -1;
+	return b->fail == HR_OK && hr_flush(c->fd, b, &c->sent) == 0 ? 0 : -1;
 }
 
 /* Handles a client's events. One that hangs up, or sends more after its request, is closed; its
