@@ -116,7 +116,7 @@ hr_mcp_place(const struct hr_mcp_call *c, const struct hr_mcp_wait *w)
 static size_t
 torn(const char *p, size_t len)
 {
-	size_t back, n, at;
+	size_t back, at;
 
 	for (back = 1; back <= TORN_MAX && back <= len; back++) {
 		if (p[len - back] != '\033')
@@ -138,15 +138,7 @@ torn(const char *p, size_t len)
 	}
 	if (len > 0 && p[len - 1] == '\r')
 		return 1;
-	for (back = 1; back <= 3 && back <= len; back++) {
-		if (((unsigned char)p[len - back] & 0xC0) == 0x80)
-			continue;
-		if ((unsigned char)p[len - back] >= 0xC2 &&
-		    hr_utf8_next(p + len - back, p + len, &n) < 0)
-			return back;
-		break;
-	}
-	return 0;
+	return hr_utf8_torn(p, len);
 }
 
 /* Renders the bytes as a terminal shows them, as the keeper does for the result of a command. */

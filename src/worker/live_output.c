@@ -49,23 +49,6 @@ following_free(void *arg)
 
 /* ---- events ---- */
 
-/* Returns the number of bytes at the end that may be the start of a character. */
-static size_t
-torn_at_end(const char *p, size_t len)
-{
-	size_t back, n;
-
-	for (back = 1; back <= TORN_MAX && back <= len; back++) {
-		if (((unsigned char)p[len - back] & 0xC0) == 0x80)
-			continue; /* this is a continuation byte */
-		if (hr_utf8_next(p + len - back, p + len, &n) < 0 && n == back &&
-		    (unsigned char)p[len - back] >= 0xC2 && (unsigned char)p[len - back] <= 0xF4)
-			return back;
-		break;
-	}
-	return 0;
-}
-
 /* Puts an event; `end` is the offset after p[len): a reconnecting client continues from it. */
 static void
 put_data(struct following *f, const char *p, size_t len, uint64_t end)
@@ -109,7 +92,7 @@ put_text(struct following *f, struct hr_span s)
 
 	hr_buf_add(&whole, f->torn, f->ntorn);
 	hr_buf_add(&whole, s.p, s.len);
-	torn = torn_at_end(hr_buf_str(&whole), whole.len);
+	torn = hr_utf8_torn(hr_buf_str(&whole), whole.len);
 	if (whole.len > torn)
 		put_data(f, whole.p, whole.len - torn, f->at + s.len - torn);
 	if (whole.fail != HR_OK)

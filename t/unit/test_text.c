@@ -78,6 +78,22 @@ START_TEST(strips_all)
 }
 END_TEST
 
+/* The start of a character at the end of a text, which the next bytes may complete. */
+START_TEST(finds_torn_ends)
+{
+	static const struct {
+		const char *text;
+		size_t torn;
+	} ends[] = {{"", 0}, {"a", 0}, {"a\xC3", 1}, {"\xC3\xA4", 0}, {"\xE2", 1}, {"x\xE2\x82", 2},
+	    {"\xE2\x82\xAC", 0}, {"\xF0\x9F\x98", 3}, {"\xF0\x9F\x98\x80", 0}, {"\xE0\x80", 0},
+	    {"\xC0", 0}, {"\xF5", 0}, {"\x80", 0}, {"\xA4\xA4\xA4\xA4", 0}};
+	size_t i;
+
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		ck_assert_uint_eq(hr_utf8_torn(ends[i].text, strlen(ends[i].text)), ends[i].torn);
+}
+END_TEST
+
 START_TEST(counts_points)
 {
 	size_t i;
@@ -417,6 +433,7 @@ main(void)
 	tcase_add_test(c, writes_floats);
 	tcase_add_test(c, tames_a_terminal);
 	tcase_add_test(c, reads_base64);
+	tcase_add_test(c, finds_torn_ends);
 	tcase_add_test(c, knows_truths);
 	tcase_add_test(c, splits_words);
 	tcase_add_test(c, knows_this_machine);

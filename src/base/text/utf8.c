@@ -105,6 +105,22 @@ hr_utf8_lstrip(const char *s, size_t len)
 }
 
 size_t
+hr_utf8_torn(const char *p, size_t len)
+{
+	size_t back, n;
+
+	for (back = 1; back <= 3 && back <= len; back++) {
+		if (((unsigned char)p[len - back] & 0xC0) == 0x80)
+			continue; /* this is a continuation byte */
+		if (hr_utf8_next(p + len - back, p + len, &n) < 0 && n == back &&
+		    (unsigned char)p[len - back] >= 0xC2 && (unsigned char)p[len - back] <= 0xF4)
+			return back;
+		break;
+	}
+	return 0;
+}
+
+size_t
 hr_utf8_rstrip(const char *s, size_t len)
 {
 	size_t n;

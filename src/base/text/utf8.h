@@ -75,6 +75,9 @@ hr_utf8_len(const char *s, size_t len)
 	return cp < 0 || hr_utf8_is_surrogate(cp) ? 0 : n;
 }
 
+/* Returns the number of bytes at the end, at most 3, that may be the start of a character. */
+size_t hr_utf8_torn(const char *p, size_t len);
+
 /* Counts the characters in the first len bytes of well-formed text. */
 size_t hr_utf8_count(const char *p, size_t len);
 
