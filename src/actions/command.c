@@ -3,6 +3,10 @@
 
 #include "actions/command.h"
 
+#include <errno.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+
 #include "base/fd.h"
 
 #define FRAME_MAX (2u << 20)
@@ -56,4 +60,18 @@ hr_command_output(const struct hr_shell_place *place, uint64_t *io_from, uint64_
 		hr_buf_drop_front(&frame, used);
 	}
 	return r < 0 ? -1 : hr_buf_check(ret, err);
+}
+
+int
+hr_command_signals(struct hr_err *err)
+{
+	sigset_t set;
+	int fd;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGUSR1);
+	/* both signals are blocked; the accept loop still receives them later */
+	fd = signalfd(-1, &set, SFD_CLOEXEC);
+	return fd >= 0 ? fd : hr_err_sys(err, errno, "signalfd");
 }

@@ -18,4 +18,7 @@ int hr_command_find(const struct hr_shell_place *place, struct hr_span key, stru
 int hr_command_output(const struct hr_shell_place *place, uint64_t *io_from, uint64_t end,
     size_t max, struct hr_buf *ret, struct hr_err *err);
 
+/* Returns a descriptor that is readable when this worker must end, or -1 with *err set. */
+int hr_command_signals(struct hr_err *err);
+
 #endif

@@ -5,10 +5,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 
 #include "actions/command.h"
 #include "actions/shell.h"
@@ -494,22 +492,10 @@ follow(struct waiting *w, const struct hr_shell_place *place)
 	return how;
 }
 
-static int
-signals_open(void)
-{
-	sigset_t set;
-
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGTERM);
-	(void)sigaddset(&set, SIGUSR1);
-	/* a worker blocks both signals and still receives them later */
-	return signalfd(-1, &set, SFD_CLOEXEC);
-}
-
 static void
 wait_process(struct hr_mcp_call *c, const struct hr_sink *sink)
 {
-	HR_CLOSE int signals = signals_open();
+	HR_CLOSE int signals = hr_command_signals(NULL);
 	bool leaves = c->env->beside->wait(
 	    c->env->server, c->wait.process, c->wait.until_ms, sink->fd, signals);
 
@@ -532,7 +518,7 @@ hr_mcp_wait_now(struct hr_mcp_call *c, struct hr_sink *sink)
 		return;
 	}
 	/* -1: without a descriptor for signals a reload waits until the command ends */
-	w.signals = signals_open();
+	w.signals = hr_command_signals(NULL);
 	while (hr_mcp_look(c, &place, &c->wait, &s) && s.end == HR_COMMAND_RUNNING && tries-- > 0) {
 		how = follow(&w, &place);
 		if (how == TO_LEAVE)

@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
 
 #include <json-c/json.h>
 
@@ -70,20 +69,6 @@ hr_live_number(const char *text, uint64_t *ret)
 	errno = 0;
 	*ret = strtoull(text, &end, 10);
 	return errno == 0 && *end == '\0' && text[0] >= '0' && text[0] <= '9' && *ret <= INT64_MAX;
-}
-
-int
-hr_live_signals(struct hr_err *err)
-{
-	sigset_t set;
-	int fd;
-
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGTERM);
-	(void)sigaddset(&set, SIGUSR1);
-	/* both signals are blocked; the accept loop still receives them later */
-	fd = signalfd(-1, &set, SFD_CLOEXEC);
-	return fd >= 0 ? fd : hr_err_sys(err, errno, "signalfd");
 }
 
 bool

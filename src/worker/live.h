@@ -46,15 +46,13 @@ bool hr_live_refuse(struct hr_answer *ret, const struct hr_err *err);
 
 /* ---- endless answers ---- */
 
-/* Returns a descriptor that is readable when this worker must end, or -1 with *err set. */
-int hr_live_signals(struct hr_err *err);
 /* Parses an offset or a command id, up to 2^63. Returns false if `text` is not a number. */
 bool hr_live_number(const char *text, uint64_t *ret);
 /* The conditions that end an endless answer. */
 struct hr_live_end {
 	const struct hr_worker *w;
 	struct hr_stay stay;
-	int signals; /* descriptor of hr_live_signals() */
+	int signals; /* descriptor of hr_command_signals() */
 	bool events; /* send comments during silence, because proxies close silent connections */
 };
 /* Sleeps until `fd` is readable. Returns false if the client has left, its sign-in is over or the

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include "actions/command.h"
 #include "actions/plugin.h"
 #include "base/fd.h"
 #include "worker/live.h"
@@ -122,7 +123,7 @@ begin(struct hr_worker *w, struct watching *v, struct hr_err *err)
 {
 	int r;
 
-	v->end.signals = hr_live_signals(err);
+	v->end.signals = hr_command_signals(err);
 	if (v->end.signals < 0)
 		return -1;
 	v->plugin = hr_plugin_connect(w->run_dir, PLUGIN, strlen(PLUGIN), err);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "actions/command.h"
 #include "actions/shell.h"
 #include "base/fd.h"
 #include "base/text/quote.h"
@@ -203,7 +204,7 @@ begin(struct following *f, bool resumed, struct hr_err *err)
 {
 	const uint64_t wanted = f->req.offset;
 
-	f->end.signals = hr_live_signals(err);
+	f->end.signals = hr_command_signals(err);
 	if (f->end.signals < 0)
 		return -1;
 	if (first_piece(f, err) < 0)
