@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/text/percent.h"
 
 /* A body that goes into the answer has so many bytes per millisecond at least. */
 #define SLOWEST 16
@@ -79,9 +80,8 @@ number(const char *p, size_t len, int base, char stop, uint64_t *ret)
 	size_t i = 0;
 	uint64_t n = 0;
 
-	for (; i < len && isxdigit((unsigned char)p[i]); i++) {
-		int c = tolower((unsigned char)p[i]);
-		int digit = isdigit(c) ? c - '0' : c - 'a' + 10;
+	for (; i < len && hr_hex_value(p[i]) >= 0; i++) {
+		int digit = hr_hex_value(p[i]);
 
 		if (digit >= base || n > (UINT64_MAX >> 8))
 			return -1;

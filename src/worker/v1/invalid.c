@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/text/percent.h"
 #include "base/text/utf8.h"
 #include "worker/v1/v1.h"
 
@@ -125,12 +126,6 @@ hr_v1_sha(struct hr_rex_call *c, const struct hr_v1_input *in)
 
 /* ---- UUIDs ---- */
 
-static bool
-is_hex(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
 /* Puts the error of Rust's parser: `s` follows the first `offset` bytes of the whole input. */
 static void
 put_error(struct hr_buf *error, struct hr_span s, size_t offset, size_t whole, bool plain)
@@ -143,7 +138,7 @@ put_error(struct hr_buf *error, struct hr_span s, size_t offset, size_t whole, b
 			if (dashes < 4)
 				bounds[dashes] = i;
 			dashes++;
-		} else if (!is_hex(s.p[i])) {
+		} else if (hr_hex_value(s.p[i]) < 0) {
 			(void)hr_utf8_next(s.p + i, s.p + s.len, &n);
 			hr_buf_adds(error, "invalid character: found `");
 			hr_buf_add(error, s.p + i, n);
@@ -174,7 +169,7 @@ is_uuid(struct hr_span s, bool simple)
 		return false;
 	for (i = 0; i < s.len; i++) {
 		dash = !simple && (i == 8 || i == 13 || i == 18 || i == 23);
-		if (dash ? s.p[i] != '-' : !is_hex(s.p[i]))
+		if (dash ? s.p[i] != '-' : hr_hex_value(s.p[i]) < 0)
 			return false;
 	}
 	return true;
