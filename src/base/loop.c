@@ -180,6 +180,12 @@ hr_watch_disarm(struct hr_watch *timer)
 		(void)event_del(timer->ev);
 }
 
+bool
+hr_watch_is_armed(const struct hr_watch *timer)
+{
+	return event_pending(timer->ev, EV_TIMEOUT, NULL) != 0;
+}
+
 void
 hr_watch_free(struct hr_watch *w)
 {

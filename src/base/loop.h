@@ -4,6 +4,7 @@
 #ifndef HR_BASE_LOOP_H
 #define HR_BASE_LOOP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -42,6 +43,7 @@ hr_loop_timer(struct hr_loop *loop, hr_watch_fn *fn, void *arg, struct hr_err *e
 int hr_watch_arm(struct hr_watch *timer, int64_t timeout_ms,
     struct hr_err *err);                      /* Arms the timer and replaces an earlier arming. */
 void hr_watch_disarm(struct hr_watch *timer); /* Does nothing with NULL. */
+bool hr_watch_is_armed(const struct hr_watch *timer);
 
 /* Frees the watch at any time, even in its own callback; the callback is not called again. NULL: no
  * effect. */

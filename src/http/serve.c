@@ -84,14 +84,28 @@ hr_serve_method(const struct hr_serve_request *q)
 	return "";
 }
 
+static const struct evhttp_uri *
+uri_of(const struct hr_serve_request *q)
+{
+	return q->req != NULL ? evhttp_request_get_evhttp_uri(q->req) : NULL;
+}
+
 const char *
 hr_serve_path(const struct hr_serve_request *q)
 {
-	const struct evhttp_uri *uri =
-	    q->req != NULL ? evhttp_request_get_evhttp_uri(q->req) : NULL;
+	const struct evhttp_uri *uri = uri_of(q);
 	const char *path = uri != NULL ? evhttp_uri_get_path(uri) : NULL;
 
 	return path != NULL ? path : "";
+}
+
+const char *
+hr_serve_query(const struct hr_serve_request *q)
+{
+	const struct evhttp_uri *uri = uri_of(q);
+	const char *query = uri != NULL ? evhttp_uri_get_query(uri) : NULL;
+
+	return query != NULL ? query : "";
 }
 
 const char *

@@ -35,6 +35,8 @@ void hr_serve_close(struct hr_serve *s);
 const char *hr_serve_method(const struct hr_serve_request *q);
 /* Returns the path as it was sent, without the query. */
 const char *hr_serve_path(const struct hr_serve_request *q);
+/* Returns the query as it was sent; "": there is none. */
+const char *hr_serve_query(const struct hr_serve_request *q);
 /* Returns a header's value; NULL: the header is missing. */
 const char *hr_serve_header(const struct hr_serve_request *q, const char *name);
 struct hr_span hr_serve_body(const struct hr_serve_request *q);

@@ -103,13 +103,13 @@ libmcp_la_SOURCES = \
 	%D%/mcp/rpc.c %D%/mcp/rpc_int.h \
 	%D%/mcp/session.c \
 	%D%/mcp/update.c
-libmcp_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(EVHTTP_CFLAGS)
-libmcp_la_LIBADD = libprotojson.la libproto.la libloop.la libbase.la $(EVHTTP_LIBS)
+libmcp_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(EVENT_CFLAGS)
+libmcp_la_LIBADD = libprotojson.la libproto.la libloop.la libbase.la
 
 pkglibexec_PROGRAMS += handrail-mcp
 handrail_mcp_SOURCES = %D%/mcp/http.c %D%/mcp/main.c
-handrail_mcp_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(EVHTTP_CFLAGS)
-handrail_mcp_LDADD = libmcp.la
+handrail_mcp_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+handrail_mcp_LDADD = libmcp.la libserve.la
 
 # the HTTP server of plugins, also where src/http is not built
 noinst_LTLIBRARIES += libserve.la

@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <event2/event.h>
 #include <json-c/json.h>
 
 #include "base/log.h"
+#include "base/loop.h"
+#include "http/serve.h"
 #include "plugins/mcp/hub.h"
 #include "proto/json.h"
 #include "fuzz.h"
@@ -23,33 +24,33 @@ static struct {
 } replies[REPLIES + 1]; /* the last one is the stream */
 static struct mcp_hub hub;
 
-/* ---- in the place of http.c ---- */
+/* ---- in the place of http.c and serve.c ---- */
 
 static size_t
-index_of(struct evhttp_request *req)
+index_of(struct hr_serve_request *q)
 {
-	size_t i = (size_t)((char *)req - (char *)replies) / sizeof(replies[0]);
+	size_t i = (size_t)((char *)q - (char *)replies) / sizeof(replies[0]);
 
 	must(i <= REPLIES && replies[i].begun && !replies[i].ended);
 	return i;
 }
 
 void
-mcp_http_event(struct evhttp_request *req, const char *event, const char *data)
+mcp_http_event(struct hr_serve_request *q, const char *event, const char *data)
 {
 	(void)event;
 	(void)data;
-	(void)index_of(req);
+	(void)index_of(q);
 }
 
 void
-mcp_http_message(struct evhttp_request *req, struct json_object *message)
+mcp_http_message(struct hr_serve_request *q, struct json_object *message)
 {
 	HR_PUT struct json_object *again = NULL;
 	struct hr_json_error e;
 	HR_FREE char *text = mcp_text(message);
 
-	(void)index_of(req);
+	(void)index_of(q);
 	must(text != NULL);
 	must(hr_json_decode(text, strlen(text), &again, &e) == 0);
 	must(hr_json_str_is(hr_json_at(again, "jsonrpc"), "2.0"));
@@ -57,18 +58,29 @@ mcp_http_message(struct evhttp_request *req, struct json_object *message)
 }
 
 void
-mcp_http_end(struct evhttp_request *req)
+hr_serve_end(struct hr_serve_request *q, bool whole)
 {
-	replies[index_of(req)].ended = true;
+	must(whole);
+	replies[index_of(q)].ended = true;
+}
+
+void
+hr_serve_watch(
+    struct hr_serve_request *q, hr_serve_event_fn *drained, hr_serve_event_fn *left, void *arg)
+{
+	(void)drained;
+	(void)left;
+	(void)arg;
+	(void)index_of(q);
 }
 
 /* ---- ---- */
 
-static struct evhttp_request *
+static struct hr_serve_request *
 reply_at(size_t i)
 {
 	replies[i].begun = true;
-	return (struct evhttp_request *)(void *)&replies[i];
+	return (struct hr_serve_request *)(void *)&replies[i];
 }
 
 /* One that runs, without a process: what it is told goes nowhere. */
@@ -113,9 +125,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct mcp_child *c;
 	size_t n = 0, i;
 
-	if (hub.base == NULL) {
+	if (hub.loop == NULL) {
 		hr_log_setup("mcp", HR_LOG_CHILD, HR_LOG_ERROR); /* not what is no message */
-		hub.base = event_base_new();
+		hub.loop = hr_loop_new(NULL);
 		hub.ping_s = 15;
 		TAILQ_INIT(&hub.children);
 		TAILQ_INIT(&hub.sessions);

@@ -53,7 +53,10 @@ START_TEST(timers_fire_once_in_order)
 	ck_assert_int_eq(hr_watch_arm(t3, 600, NULL), 0);
 	ck_assert_int_eq(hr_loop_run(loop, NULL), 0);
 	ck_assert_int_eq(a.count + b.count * 10 + end.count * 100, 1);
+	ck_assert(!hr_watch_is_armed(t1));
+	ck_assert(hr_watch_is_armed(t2));
 	hr_watch_disarm(t2);
+	ck_assert(!hr_watch_is_armed(t2));
 	ck_assert_int_eq(hr_loop_run(loop, NULL), 0);
 	ck_assert_int_eq(a.count + b.count * 10 + end.count * 100, 101);
 	ck_assert_int_ge(hr_now_ms() - from, 600);

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/process/spawn.h"
 #include "base/strv.h"
 #include "base/span.h"
@@ -37,7 +38,7 @@ struct mcp_pending {
 	int64_t id;
 	bool progress, sent;
 	char *text; /* the message's text until it is sent */
-	struct event *timer;
+	struct hr_watch *timer;
 	mcp_pending_fn *fn;
 	void *arg;
 	int limit_s;
@@ -49,8 +50,7 @@ static void
 pending_free(struct mcp_pending *p)
 {
 	TAILQ_REMOVE(&p->child->pending, p, entry);
-	if (p->timer != NULL)
-		event_free(p->timer);
+	hr_watch_free(p->timer);
 	free(p->text);
 	free(p);
 }
@@ -76,13 +76,11 @@ child_write(struct mcp_child *c, const char *text)
 }
 
 static void
-pending_late(evutil_socket_t fd, short what, void *arg)
+pending_late(void *arg)
 {
 	struct mcp_pending *p = arg;
 	char why[200];
 
-	(void)fd;
-	(void)what;
 	(void)snprintf(why, sizeof(why), "MCP server %.64s did not answer within %d seconds",
 	    p->child->name, p->limit_s);
 	pending_answer(p, NULL, NULL, why);
@@ -91,14 +89,12 @@ pending_late(evutil_socket_t fd, short what, void *arg)
 static void
 pending_send(struct mcp_pending *p)
 {
-	const struct timeval limit = {.tv_sec = p->limit_s};
-
 	child_write(p->child, p->text);
 	free(p->text);
 	p->text = NULL;
 	p->sent = true;
 	if (p->timer != NULL)
-		(void)evtimer_add(p->timer, &limit);
+		(void)hr_watch_arm(p->timer, (int64_t)p->limit_s * 1000, NULL);
 }
 
 void
@@ -123,7 +119,7 @@ child_ready(struct mcp_child *c)
 {
 	struct mcp_pending *p;
 
-	evtimer_del(c->timer);
+	hr_watch_disarm(c->timer);
 	c->state = MCP_CHILD_READY;
 	c->reason[0] = '\0';
 	hr_log(HR_LOG_INFO, "MCP server %s is ready (process %ld)", c->name, (long)c->pid);
@@ -271,9 +267,9 @@ child_readable(struct bufferevent *b, void *arg)
 static void
 end_process(struct mcp_child *c)
 {
-	if (c->ended != NULL)
-		event_free(c->ended);
+	hr_watch_free(c->ended);
 	c->ended = NULL;
+	c->ends = false;
 	hr_fd_close(&c->pidfd);
 	if (c->in != NULL)
 		bufferevent_free(c->in);
@@ -299,7 +295,7 @@ child_failed(struct mcp_child *c, const char *why)
 	hr_log(HR_LOG_WARNING, "MCP server %s: %s", c->name, c->reason);
 	if (c->state != MCP_CHILD_READY)
 		c->failed_ms = hr_now_ms();
-	(void)evtimer_del(c->timer);
+	hr_watch_disarm(c->timer);
 	end_process(c);
 	(void)snprintf(
 	    text, sizeof(text), "MCP server %.64s is not available: %s", c->name, c->reason);
@@ -310,14 +306,12 @@ child_failed(struct mcp_child *c, const char *why)
 }
 
 static void
-child_ended(evutil_socket_t fd, short what, void *arg)
+child_ended(void *arg)
 {
 	struct mcp_child *c = arg;
 	char why[100];
 	int status = 0;
 
-	(void)fd;
-	(void)what;
 	if (waitpid(c->pid, &status, WNOHANG) == c->pid) {
 		(void)kill(-c->pid, SIGKILL);
 		c->pid = 0;
@@ -333,30 +327,31 @@ child_ended(evutil_socket_t fd, short what, void *arg)
 static void
 child_event(struct bufferevent *b, short what, void *arg)
 {
-	const struct timeval limit = {.tv_sec = END_MS / 1000};
 	struct mcp_child *c = arg;
 
-	if ((what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) == 0 || c->ended != NULL)
+	if ((what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) == 0 || c->ends)
 		return;
 	(void)bufferevent_disable(b, EV_READ | EV_WRITE);
+	c->ends = true;
 	/* the whole time passes where there is no pidfd, as under valgrind */
 	c->pidfd = hr_pidfd_open(c->pid);
-	c->ended = event_new(c->hub->base, c->pidfd, c->pidfd >= 0 ? EV_READ : 0, child_ended, c);
-	if (c->ended == NULL || event_add(c->ended, &limit) != 0)
-		child_ended(-1, 0, c);
+	if (c->pidfd >= 0)
+		c->ended = hr_loop_readable(c->hub->loop, c->pidfd, child_ended, c, NULL);
+	if (hr_watch_arm(c->timer, END_MS, NULL) != 0)
+		child_ended(c);
 }
 
 static void
-child_late(evutil_socket_t fd, short what, void *arg)
+child_late(void *arg)
 {
 	struct mcp_child *c = arg;
 	char why[100];
 
-	(void)fd;
-	(void)what;
 	(void)snprintf(
 	    why, sizeof(why), "it did not answer within %d seconds after its start", START_S);
-	if (c->state == MCP_CHILD_STARTING)
+	if (c->ends)
+		child_ended(c);
+	else if (c->state == MCP_CHILD_STARTING)
 		child_failed(c, why);
 	else if (c->state == MCP_CHILD_OFF) /* report a refused start now */
 		child_failed(c, c->reason);
@@ -416,10 +411,12 @@ child_spawn(struct mcp_child *c, int in, int out, struct hr_err *err)
 static int
 child_pipes(struct mcp_child *c, int in, int out)
 {
+	struct event_base *base = hr_loop_base(c->hub->loop);
+
 	if (hr_fd_nonblock(in, true, NULL) != 0 || hr_fd_nonblock(out, true, NULL) != 0)
 		return -1;
-	c->in = bufferevent_socket_new(c->hub->base, in, BEV_OPT_CLOSE_ON_FREE);
-	c->out = bufferevent_socket_new(c->hub->base, out, BEV_OPT_CLOSE_ON_FREE);
+	c->in = bufferevent_socket_new(base, in, BEV_OPT_CLOSE_ON_FREE);
+	c->out = bufferevent_socket_new(base, out, BEV_OPT_CLOSE_ON_FREE);
 	if (c->in == NULL)
 		hr_fd_close(&in);
 	if (c->out == NULL)
@@ -434,14 +431,13 @@ child_pipes(struct mcp_child *c, int in, int out)
 static void
 send_initialize(struct mcp_child *c)
 {
-	const struct timeval limit = {.tv_sec = START_S};
 	HR_PUT struct json_object *params = json_tokener_parse(
 	    "{\"protocolVersion\":\"" PROTOCOL "\",\"capabilities\":{},"
 	    "\"clientInfo\":{\"name\":\"handrail\",\"version\":\"" PACKAGE_VERSION "\"}}");
 	struct mcp_pending *p;
 
 	c->state = MCP_CHILD_STARTING;
-	(void)evtimer_add(c->timer, &limit);
+	(void)hr_watch_arm(c->timer, START_S * 1000, NULL);
 	p = mcp_child_request(c, "initialize", params, false, 0, initialized, c);
 	if (p != NULL)
 		pending_send(p);
@@ -450,11 +446,10 @@ send_initialize(struct mcp_child *c)
 void
 mcp_child_start(struct mcp_child *c)
 {
-	const struct timeval at_once = {0};
 	struct hr_err err = {0};
 	int in[2] = {-1, -1}, out[2] = {-1, -1};
 
-	if (c->state != MCP_CHILD_OFF || evtimer_pending(c->timer, NULL))
+	if (c->state != MCP_CHILD_OFF || hr_watch_is_armed(c->timer))
 		return;
 	/* both processes would write to the same files */
 	c->due = mcp_ends(c->hub, c->name);
@@ -462,7 +457,7 @@ mcp_child_start(struct mcp_child *c)
 		return;
 	/* report the refusal from the loop, not inside the caller */
 	if (c->failed_ms != 0 && hr_now_ms() - c->failed_ms < AGAIN_MS) {
-		(void)evtimer_add(c->timer, &at_once);
+		(void)hr_watch_arm(c->timer, 0, NULL);
 		return;
 	}
 	c->refused = false;
@@ -476,11 +471,11 @@ mcp_child_start(struct mcp_child *c)
 		hr_fd_close(&in[1]);
 		hr_fd_close(&out[0]);
 		(void)snprintf(c->reason, sizeof(c->reason), "%.190s", err.msg);
-		(void)evtimer_add(c->timer, &at_once);
+		(void)hr_watch_arm(c->timer, 0, NULL);
 	} else if (child_pipes(c, in[1], out[0]) != 0) {
 		end_process(c);
 		(void)snprintf(c->reason, sizeof(c->reason), "out of memory");
-		(void)evtimer_add(c->timer, &at_once);
+		(void)hr_watch_arm(c->timer, 0, NULL);
 	} else {
 		send_initialize(c);
 	}
@@ -499,7 +494,7 @@ mcp_child_request(struct mcp_child *c, const char *method, struct json_object *p
 	    .child = c, .id = c->next_id++, .progress = progress, .fn = fn, .arg = arg};
 	p->limit_s = limit_s;
 	if (limit_s > 0)
-		p->timer = evtimer_new(c->hub->base, pending_late, p);
+		p->timer = hr_loop_timer(c->hub->loop, pending_late, p, NULL);
 	m = hr_json_object(NULL, "jsonrpc", json_object_new_string("2.0"), "id",
 	    json_object_new_int64(p->id), "method", json_object_new_string(method), NULL);
 	if (params != NULL) {
@@ -540,7 +535,7 @@ mcp_child_new(struct mcp_hub *hub, struct json_object *config)
 	c->pidfd = -1;
 	c->config = config;
 	c->name = hr_json_text_or(config, "name", "");
-	c->timer = evtimer_new(hub->base, child_late, c);
+	c->timer = hr_loop_timer(hub->loop, child_late, c, NULL);
 	if (c->timer == NULL) {
 		free(c);
 		return NULL;
@@ -555,7 +550,7 @@ mcp_child_free(struct mcp_child *c)
 		pending_answer(TAILQ_FIRST(&c->pending), NULL, NULL, "the MCP server was removed");
 	mcp_rpc_child_gone(c->hub, c);
 	end_process(c);
-	event_free(c->timer);
+	hr_watch_free(c->timer);
 	json_object_put(c->config);
 	json_object_put(c->tools);
 	free(c);

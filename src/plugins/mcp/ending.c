@@ -11,6 +11,7 @@
 #include <event2/event.h>
 
 #include "base/fd.h"
+#include "base/loop.h"
 #include "base/process/spawn.h"
 #include "plugins/mcp/hub.h"
 
@@ -24,7 +25,7 @@ struct mcp_ending {
 	int pidfd;
 	bool termed;
 	struct bufferevent *out; /* read to its end: a blocked write must not kill the server */
-	struct event *ended, *timer;
+	struct hr_watch *ended, *timer;
 };
 
 static void
@@ -32,24 +33,20 @@ ending_free(struct mcp_ending *e)
 {
 	if (e->out != NULL)
 		bufferevent_free(e->out);
-	if (e->ended != NULL)
-		event_free(e->ended);
-	if (e->timer != NULL)
-		event_free(e->timer);
+	hr_watch_free(e->ended);
+	hr_watch_free(e->timer);
 	hr_fd_close(&e->pidfd);
 	free(e->name);
 	free(e);
 }
 
 static void
-ending_over(evutil_socket_t fd, short what, void *arg)
+ending_over(void *arg)
 {
 	struct mcp_ending *e = arg;
 	struct mcp_hub *hub = e->hub;
 	struct mcp_child *c;
 
-	(void)fd;
-	(void)what;
 	/* the group id stays valid until the leader is waited for */
 	(void)kill(-e->pid, SIGKILL);
 	(void)hr_spawn_end(e->pid, NULL);
@@ -61,20 +58,18 @@ ending_over(evutil_socket_t fd, short what, void *arg)
 			mcp_child_start(c);
 	}
 	mcp_update_changed(hub);
+	if (hub->closes)
+		hr_loop_stop(hub->loop);
 }
 
 static void
-ending_late(evutil_socket_t fd, short what, void *arg)
+ending_late(void *arg)
 {
-	const struct timeval more = {
-	    .tv_sec = STEP_MS / 1000, .tv_usec = (suseconds_t)(STEP_MS % 1000) * 1000};
 	struct mcp_ending *e = arg;
 
-	(void)fd;
-	(void)what;
 	(void)kill(-e->pid, e->termed ? SIGKILL : SIGTERM);
 	if (!e->termed)
-		(void)evtimer_add(e->timer, &more);
+		(void)hr_watch_arm(e->timer, STEP_MS, NULL);
 	e->termed = true;
 }
 
@@ -100,8 +95,6 @@ ending_closed(struct bufferevent *b, short what, void *arg)
 static bool
 ending_begin(struct mcp_hub *hub, const char *name, pid_t pid, struct bufferevent *out)
 {
-	const struct timeval limit = {
-	    .tv_sec = STEP_MS / 1000, .tv_usec = (suseconds_t)(STEP_MS % 1000) * 1000};
 	struct mcp_ending *e = calloc(1, sizeof(*e));
 
 	if (e == NULL)
@@ -110,11 +103,11 @@ ending_begin(struct mcp_hub *hub, const char *name, pid_t pid, struct buffereven
 	e->pid = pid;
 	e->name = strdup(name);
 	e->pidfd = hr_pidfd_open(pid);
-	e->timer = evtimer_new(hub->base, ending_late, e);
+	e->timer = hr_loop_timer(hub->loop, ending_late, e, NULL);
 	if (e->pidfd >= 0)
-		e->ended = event_new(hub->base, e->pidfd, EV_READ, ending_over, e);
+		e->ended = hr_loop_readable(hub->loop, e->pidfd, ending_over, e, NULL);
 	if (e->name == NULL || e->timer == NULL || e->ended == NULL ||
-	    event_add(e->ended, NULL) != 0 || evtimer_add(e->timer, &limit) != 0) {
+	    hr_watch_arm(e->timer, STEP_MS, NULL) != 0) {
 		ending_free(e);
 		return false;
 	}
@@ -155,6 +148,7 @@ mcp_ends(const struct mcp_hub *hub, const char *name)
 void
 mcp_end_wait(struct mcp_hub *hub)
 {
-	while (!LIST_EMPTY(&hub->ending) && event_base_loop(hub->base, EVLOOP_ONCE) == 0)
+	hub->closes = true;
+	while (!LIST_EMPTY(&hub->ending) && hr_loop_run(hub->loop, NULL) == 0)
 		;
 }

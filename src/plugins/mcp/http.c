@@ -1,178 +1,123 @@
 /* Serves HTTP: the SSE stream with its separate messages (/mcp/sse, /mcp/messages/), and the single
  * path /mcp/shttp. nginx has checked the key. Invariant: a kept request (a session's stream, a
- * call's reply) is dropped in closed(), after which libevent frees it. */
+ * call's reply) is ended when its client leaves. */
 #include "config.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include <event2/buffer.h>
-#include <event2/http.h>
-#include <event2/http_struct.h>
-#include <event2/keyvalq_struct.h>
 #include <json-c/json.h>
 
-#include "base/fd.h"
+#include "base/buf.h"
 #include "base/log.h"
+#include "base/text/percent.h"
+#include "http/serve.h"
 #include "plugins/mcp/hub.h"
 #include "proto/json.h"
 
 #define BODY_MAX (64u << 20)
-#define HEADERS_MAX (256u << 10)
-#define TIMEOUT_S (7 * 86400) /* seconds; nginx has the shorter timeout */
+#define PATH_MAX_LEN 256 /* bytes of a path; longer ones lead nowhere */
 
 #define STREAM "text/event-stream; charset=utf-8"
 
 static void
-send_text(
-    struct evhttp_request *req, int status, const char *reason, const char *type, const char *text)
+send_plain(struct hr_serve_request *q, int status, const char *text)
 {
-	struct evbuffer *body = evbuffer_new();
-	struct evkeyvalq *out = evhttp_request_get_output_headers(req);
-
-	if (text[0] != '\0')
-		(void)evhttp_add_header(out, "Content-Type", type);
-	if (body != NULL)
-		(void)evbuffer_add(body, text, strlen(text));
-	evhttp_send_reply(req, status, reason, body);
-	if (body != NULL)
-		evbuffer_free(body);
+	hr_serve_answer(
+	    q, status, text[0] != '\0' ? "text/plain; charset=utf-8" : NULL, text, strlen(text));
 }
 
 static void
-send_plain(struct evhttp_request *req, int status, const char *reason, const char *text)
+send_detail(struct hr_serve_request *q, int status, const char *text)
 {
-	send_text(req, status, reason, "text/plain; charset=utf-8", text);
-}
+	char body[160];
 
-static void
-send_detail(struct evhttp_request *req, int status, const char *reason)
-{
-	char text[100];
-
-	(void)snprintf(text, sizeof(text), "{\"detail\":\"%s\"}", reason);
-	send_text(req, status, reason, "application/json", text);
+	(void)snprintf(body, sizeof(body), "{\"detail\":\"%s\"}", text);
+	hr_serve_answer(q, status, "application/json", body, strlen(body));
 }
 
 void
-mcp_http_event(struct evhttp_request *req, const char *event, const char *data)
+mcp_http_event(struct hr_serve_request *q, const char *event, const char *data)
 {
-	struct evbuffer *b = evbuffer_new();
+	char head[64];
 
-	if (b == NULL)
-		return;
+	if (event != NULL) {
+		(void)snprintf(head, sizeof(head), "event: %s\r\ndata: ", event);
+		hr_serve_send(q, head, strlen(head));
+	}
+	hr_serve_send(q, data, strlen(data));
 	if (event != NULL)
-		(void)evbuffer_add_printf(b, "event: %s\r\ndata: ", event);
-	(void)evbuffer_add(b, data, strlen(data));
-	if (event != NULL)
-		(void)evbuffer_add(b, "\r\n\r\n", 4);
-	evhttp_send_reply_chunk(req, b);
-	evbuffer_free(b);
+		hr_serve_send(q, "\r\n\r\n", 4);
 }
 
 void
-mcp_http_message(struct evhttp_request *req, struct json_object *message)
+mcp_http_message(struct hr_serve_request *q, struct json_object *message)
 {
 	HR_FREE char *text = message != NULL ? mcp_text(message) : NULL;
 
 	if (text == NULL)
 		hr_log(HR_LOG_ERROR, "out of memory: a message to a client is lost");
 	else
-		mcp_http_event(req, "message", text);
+		mcp_http_event(q, "message", text);
 }
 
-void
-mcp_http_end(struct evhttp_request *req)
-{
-	evhttp_send_reply_end(req);
-}
-
-/* Returns true if the connection of the request has closed. libevent frees a request with its
- * connection, except one cut off during its reply, which has no connection any more and must be
- * ended here. */
-static bool
-is_gone(struct evhttp_request *req, const struct evhttp_connection *connection)
-{
-	const struct evhttp_connection *its = evhttp_request_get_connection(req);
-
-	if (its == NULL)
-		evhttp_send_reply_end(req);
-	return its == NULL || its == connection;
-}
-
-/* Handles a connection closed by nginx or by this process. */
 static void
-closed(struct evhttp_connection *connection, void *arg)
+start_stream(struct hr_serve_request *q)
 {
-	struct mcp_hub *hub = arg;
-	struct mcp_session *s, *next;
-	struct mcp_call *call, *other;
+	hr_serve_set(q, "Cache-Control", "no-store");
+	hr_serve_start(q, STREAM);
+}
 
-	for (s = TAILQ_FIRST(&hub->sessions); s != NULL; s = next) {
-		next = TAILQ_NEXT(s, entry);
-		for (call = TAILQ_FIRST(&s->calls); call != NULL; call = other) {
-			other = TAILQ_NEXT(call, entry);
-			if (call->reply != NULL && is_gone(call->reply, connection)) {
-				call->reply = NULL;
-				mcp_call_cancel(call);
-			}
-		}
-		if (s->stream == NULL || !is_gone(s->stream, connection))
-			continue;
+static void
+stream_left(void *arg)
+{
+	struct mcp_session *s = arg;
+
+	if (s->streamable) {
+		hr_serve_end(s->stream, true);
 		s->stream = NULL;
-		if (!s->streamable)
-			mcp_session_free(s);
+	} else {
+		mcp_session_free(s);
 	}
 }
 
+/* Makes the response the session's stream. */
 static void
-start_stream(struct mcp_hub *hub, struct evhttp_request *req)
+open_stream(struct mcp_session *s, struct hr_serve_request *q)
 {
-	struct evkeyvalq *out = evhttp_request_get_output_headers(req);
-
-	(void)evhttp_add_header(out, "Content-Type", STREAM);
-	(void)evhttp_add_header(out, "Cache-Control", "no-store");
-	(void)evhttp_add_header(out, "X-Accel-Buffering", "no");
-	evhttp_connection_set_closecb(evhttp_request_get_connection(req), closed, hub);
-	evhttp_send_reply_start(req, 200, "OK");
+	start_stream(q);
+	hr_serve_watch(q, NULL, stream_left, s);
+	s->stream = q;
 }
 
 static struct json_object *
-read_message(struct evhttp_request *req)
+read_message(struct hr_serve_request *q)
 {
-	struct evbuffer *in = evhttp_request_get_input_buffer(req);
-	size_t len = evbuffer_get_length(in);
-	const unsigned char *p = evbuffer_pullup(in, -1);
+	const struct hr_span body = hr_serve_body(q);
 
-	return p != NULL ? mcp_rpc_parse(p, len) : NULL;
+	return body.p != NULL ? mcp_rpc_parse(body.p, body.len) : NULL;
 }
 
 /* ---- the stream and its messages ---- */
 
 static void
-on_sse(struct evhttp_request *req, void *arg)
+on_sse(struct mcp_hub *hub, struct hr_serve_request *q)
 {
-	struct mcp_hub *hub = arg;
 	struct mcp_session *s;
 	char text[80];
 
-	if (!hub->mounted) {
-		send_detail(req, 404, "Not Found");
-		return;
-	}
-	if (evhttp_request_get_command(req) != EVHTTP_REQ_GET) {
-		send_detail(req, 405, "Method Not Allowed");
+	if (strcmp(hr_serve_method(q), "GET") != 0) {
+		send_detail(q, 405, "Method Not Allowed");
 		return;
 	}
 	s = mcp_session_new(hub, false);
 	if (s == NULL) {
-		send_detail(req, 503, "Service Unavailable");
+		send_detail(q, 503, "Service Unavailable");
 		return;
 	}
-	start_stream(hub, req);
-	s->stream = req;
+	open_stream(s, q);
 	(void)snprintf(text, sizeof(text), "/mcp/messages/?session_id=%s", s->id);
-	mcp_http_event(req, "endpoint", text);
+	mcp_http_event(q, "endpoint", text);
 }
 
 static bool
@@ -181,52 +126,62 @@ is_id(const char *id)
 	return strlen(id) == 32 && strspn(id, "0123456789abcdefABCDEF") == 32;
 }
 
-static void
-on_message(struct evhttp_request *req, void *arg)
+/* Copies session_id of the query, cut at cap; an id needs no encoding. Returns false if it is
+ * missing. */
+static bool
+find_id(const struct hr_serve_request *q, char *id, size_t cap)
 {
-	struct mcp_hub *hub = arg;
-	const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(req)), *id;
-	struct mcp_session *s = NULL;
-	HR_PUT struct json_object *m = NULL;
-	struct evkeyvalq q;
+	static const char name[] = "session_id=";
+	const size_t n = sizeof(name) - 1;
+	const char *p;
+	size_t len;
 
-	if (!hub->mounted) {
-		send_detail(req, 404, "Not Found");
+	for (p = hr_serve_query(q); *p != '\0'; p += len + (p[len] == '&')) {
+		len = strcspn(p, "&");
+		if (len < n || memcmp(p, name, n) != 0)
+			continue;
+		(void)snprintf(id, cap, "%.*s", (int)(len - n), p + n);
+		return true;
+	}
+	return false;
+}
+
+static void
+on_message(struct mcp_hub *hub, struct hr_serve_request *q)
+{
+	struct mcp_session *s;
+	HR_PUT struct json_object *m = NULL;
+	char id[40];
+
+	if (strcmp(hr_serve_method(q), "POST") != 0) {
+		send_detail(q, 405, "Method Not Allowed");
 		return;
 	}
-	if (evhttp_request_get_command(req) != EVHTTP_REQ_POST) {
-		send_detail(req, 405, "Method Not Allowed");
+	if (!find_id(q, id, sizeof(id))) {
+		send_plain(q, 400, "session_id is required");
 		return;
 	}
-	TAILQ_INIT(&q);
-	(void)evhttp_parse_query_str(query != NULL ? query : "", &q);
-	id = evhttp_find_header(&q, "session_id");
-	if (id != NULL)
-		s = mcp_session_find(hub, id, false);
-	if (id == NULL)
-		send_plain(req, 400, "Bad Request", "session_id is required");
-	else if (s == NULL && !is_id(id))
-		send_plain(req, 400, "Bad Request", "Invalid session ID");
-	else if (s == NULL)
-		send_plain(req, 404, "Not Found", "Could not find session");
-	evhttp_clear_headers(&q);
-	if (s == NULL)
+	s = mcp_session_find(hub, id, false);
+	if (s == NULL) {
+		send_plain(q, is_id(id) ? 404 : 400,
+		    is_id(id) ? "Could not find session" : "Invalid session ID");
 		return;
-	m = read_message(req);
+	}
+	m = read_message(q);
 	if (m == NULL) {
-		send_plain(req, 400, "Bad Request", "Could not parse message");
+		send_plain(q, 400, "Could not parse message");
 		return;
 	}
-	send_plain(req, 202, "Accepted", "Accepted");
+	send_plain(q, 202, "Accepted");
 	(void)mcp_rpc_message(s, m, NULL);
 }
 
 /* ---- the single path ---- */
 
 static bool
-accepts(struct evhttp_request *req, bool json)
+accepts(struct hr_serve_request *q, bool json)
 {
-	const char *a = evhttp_find_header(evhttp_request_get_input_headers(req), "Accept");
+	const char *a = hr_serve_header(q, "Accept");
 
 	if (a == NULL)
 		return false;
@@ -236,127 +191,118 @@ accepts(struct evhttp_request *req, bool json)
 
 /* Returns the session, or NULL after it has sent the error response. */
 static struct mcp_session *
-session_of(struct mcp_hub *hub, struct evhttp_request *req)
+session_of(struct mcp_hub *hub, struct hr_serve_request *q)
 {
-	const char *id =
-	    evhttp_find_header(evhttp_request_get_input_headers(req), "Mcp-Session-Id");
+	const char *id = hr_serve_header(q, "Mcp-Session-Id");
 	struct mcp_session *s = id != NULL ? mcp_session_find(hub, id, true) : NULL;
 
 	if (id == NULL)
-		send_detail(req, 400, "Bad Request: Missing session ID");
+		send_detail(q, 400, "Bad Request: Missing session ID");
 	else if (s == NULL)
-		send_detail(req, 404, "Session not found");
+		send_detail(q, 404, "Session not found");
 	return s;
 }
 
 static void
-shttp_post(struct mcp_hub *hub, struct evhttp_request *req)
+shttp_post(struct mcp_hub *hub, struct hr_serve_request *q)
 {
 	struct mcp_session *s;
 	HR_PUT struct json_object *m = NULL;
 
-	if (!accepts(req, true)) {
-		send_detail(req, 406,
+	if (!accepts(q, true)) {
+		send_detail(q, 406,
 		    "Not Acceptable: Client must accept both application/json "
 		    "and text/event-stream");
 		return;
 	}
-	m = read_message(req);
+	m = read_message(q);
 	if (m == NULL) {
-		send_detail(req, 400, "Could not parse message");
+		send_detail(q, 400, "Could not parse message");
 		return;
 	}
 	if (strcmp(hr_json_text_or(m, "method", ""), "initialize") == 0) {
 		s = mcp_session_new(hub, true);
 		if (s == NULL)
-			send_detail(req, 503, "Service Unavailable");
+			send_detail(q, 503, "Service Unavailable");
 	} else {
-		s = session_of(hub, req);
+		s = session_of(hub, q);
 	}
 	if (s == NULL)
 		return;
-	(void)evhttp_add_header(evhttp_request_get_output_headers(req), "mcp-session-id", s->id);
+	hr_serve_set(q, "mcp-session-id", s->id);
 	if (hr_json_text_or(m, "method", "")[0] == '\0' || mcp_rpc_id(m) == NULL) {
 		(void)mcp_rpc_message(s, m, NULL);
-		send_plain(req, 202, "Accepted", "");
+		send_plain(q, 202, "");
 	} else {
-		start_stream(hub, req);
-		(void)mcp_rpc_message(s, m, req);
+		start_stream(q);
+		(void)mcp_rpc_message(s, m, q);
 	}
 }
 
 static void
-shttp_get(struct mcp_hub *hub, struct evhttp_request *req)
+shttp_get(struct mcp_hub *hub, struct hr_serve_request *q)
 {
 	struct mcp_session *s;
 
-	if (!accepts(req, false)) {
-		send_detail(req, 406, "Not Acceptable: Client must accept text/event-stream");
+	if (!accepts(q, false)) {
+		send_detail(q, 406, "Not Acceptable: Client must accept text/event-stream");
 		return;
 	}
-	s = session_of(hub, req);
+	s = session_of(hub, q);
 	if (s == NULL)
 		return;
 	if (s->stream != NULL) {
-		send_detail(req, 409, "Conflict: Only one SSE stream is allowed per session");
+		send_detail(q, 409, "Conflict: Only one SSE stream is allowed per session");
 		return;
 	}
-	start_stream(hub, req);
-	s->stream = req;
-	mcp_http_event(req, NULL, ": open\r\n\r\n"); /* sends the head */
+	open_stream(s, q);
+	mcp_http_event(q, NULL, ": open\r\n\r\n"); /* sends the head */
 }
 
 static void
-on_shttp(struct evhttp_request *req, void *arg)
+on_shttp(struct mcp_hub *hub, struct hr_serve_request *q)
 {
-	struct mcp_hub *hub = arg;
+	const char *method = hr_serve_method(q);
 	struct mcp_session *s;
 
-	if (!hub->mounted) {
-		send_detail(req, 404, "Not Found");
-		return;
-	}
-	switch (evhttp_request_get_command(req)) {
-	case EVHTTP_REQ_POST: shttp_post(hub, req); return;
-	case EVHTTP_REQ_GET: shttp_get(hub, req); return;
-	case EVHTTP_REQ_DELETE:
-		s = session_of(hub, req);
-		if (s == NULL)
-			return;
+	if (strcmp(method, "POST") == 0) {
+		shttp_post(hub, q);
+	} else if (strcmp(method, "GET") == 0) {
+		shttp_get(hub, q);
+	} else if (strcmp(method, "DELETE") != 0) {
+		send_detail(q, 405, "Method Not Allowed");
+	} else if ((s = session_of(hub, q)) != NULL) {
 		mcp_session_free(s);
-		send_plain(req, 200, "OK", "");
-		return;
-	default: send_detail(req, 405, "Method Not Allowed");
+		send_plain(q, 200, "");
 	}
 }
 
 static void
-on_other(struct evhttp_request *req, void *arg)
+on_request(void *arg, struct hr_serve_request *q)
 {
-	(void)arg;
-	send_detail(req, 404, "Not Found");
+	static const struct {
+		const char *path;
+		void (*handle)(struct mcp_hub *hub, struct hr_serve_request *q);
+	} routes[] = {
+	    {"/mcp/sse", on_sse}, {"/mcp/messages/", on_message}, {"/mcp/shttp", on_shttp}};
+	const char *sent = hr_serve_path(q);
+	struct mcp_hub *hub = arg;
+	HR_BUF(path, PATH_MAX_LEN);
+	size_t i;
+
+	hr_percent_decode(&path, sent, strlen(sent), false);
+	for (i = 0; hub->mounted && i < sizeof(routes) / sizeof(routes[0]); i++) {
+		if (strcmp(hr_buf_str(&path), routes[i].path) == 0) {
+			routes[i].handle(hub, q);
+			return;
+		}
+	}
+	send_detail(q, 404, "Not Found");
 }
 
 int
 mcp_http_open(struct mcp_hub *hub, int listener, struct hr_err *err)
 {
-	/* libevent accepts until EAGAIN */
-	if (hr_fd_nonblock(listener, true, err) < 0)
-		return -1;
-	hub->http = evhttp_new(hub->base);
-	if (hub->http == NULL)
-		return hr_err_nomem(err);
-	evhttp_set_max_body_size(hub->http, BODY_MAX);
-	evhttp_set_max_headers_size(hub->http, HEADERS_MAX);
-	evhttp_set_timeout(hub->http, TIMEOUT_S);
-	evhttp_set_allowed_methods(hub->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |
-						  EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
-						  EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH);
-	evhttp_set_gencb(hub->http, on_other, hub);
-	if (evhttp_set_cb(hub->http, "/mcp/sse", on_sse, hub) != 0 ||
-	    evhttp_set_cb(hub->http, "/mcp/messages/", on_message, hub) != 0 ||
-	    evhttp_set_cb(hub->http, "/mcp/shttp", on_shttp, hub) != 0 ||
-	    evhttp_accept_socket(hub->http, listener) != 0)
-		return hr_err_set(err, HR_E_SYS, "the socket for HTTP cannot be used");
-	return 0;
+	hub->http = hr_serve_open(hub->loop, listener, BODY_MAX, on_request, hub, err);
+	return hub->http != NULL ? 0 : -1;
 }

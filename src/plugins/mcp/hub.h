@@ -1,7 +1,7 @@
 /* hr_mcp: declares the parts of the MCP proxy. It starts servers that speak on stdin and stdout,
  * and offers their tools to clients over HTTP as those of one server. A request goes from the
  * client through http.c, session.c, rpc.c and child.c to the process. There is one thread with one
- * libevent base. Nothing blocks: each reply is a callback. */
+ * loop. Nothing blocks: each reply is a callback. */
 #ifndef HR_PLUGINS_MCP_HUB_H
 #define HR_PLUGINS_MCP_HUB_H
 
@@ -13,10 +13,10 @@
 #include "base/err.h"
 
 struct bufferevent;
-struct event;
-struct event_base;
-struct evhttp;
-struct evhttp_request;
+struct hr_loop;
+struct hr_serve;
+struct hr_serve_request;
+struct hr_watch;
 struct json_object;
 
 struct mcp_hub;
@@ -46,11 +46,11 @@ struct mcp_child {
 	bool due;  /* true: the server starts once its predecessor has ended */
 	pid_t pid; /* leader of the server's process group; 0: none */
 	struct bufferevent *in, *out;
-	/* armed from the end of the server's output to its exit; NULL: not armed */
-	struct event *ended;
-	int pidfd; /* pidfd of the ending process */
+	bool ends; /* true: the output has ended, and `timer` limits the wait for the exit */
+	struct hr_watch *ended; /* watches `pidfd`; NULL: none */
+	int pidfd;              /* pidfd of the ending process */
 	struct mcp_pending_list pending;
-	struct event *timer;
+	struct hr_watch *timer;
 	int64_t next_id, failed_ms;
 	struct json_object *tools; /* names of the last list of tools, as keys; NULL: unknown */
 	char reason[200];          /* why the server is off; "": there is no reason */
@@ -105,7 +105,7 @@ struct mcp_call {
 	struct mcp_session *session;
 	struct json_object *id, *token; /* id: the client's; token: of its progress, or NULL */
 	const struct mcp_method *method;
-	struct evhttp_request *reply; /* NULL: use the session's stream */
+	struct hr_serve_request *reply; /* NULL: use the session's stream */
 	struct mcp_part *parts;
 	size_t n, left;
 };
@@ -119,7 +119,7 @@ struct json_object *mcp_rpc_parse(const void *p, size_t len);
 /* Handles a client's message. `reply` is the request that gets the answer; NULL: the stream.
  * Returns true if there will be an answer. */
 bool
-mcp_rpc_message(struct mcp_session *s, struct json_object *message, struct evhttp_request *reply);
+mcp_rpc_message(struct mcp_session *s, struct json_object *message, struct hr_serve_request *reply);
 void mcp_call_cancel(struct mcp_call *call); /* Cancels the call and frees it. */
 void mcp_call_progress(void *arg, struct json_object *params);
 /* Removes all references to c from calls. */
@@ -131,10 +131,10 @@ struct mcp_session {
 	TAILQ_ENTRY(mcp_session) entry;
 	struct mcp_hub *hub;
 	char id[33];
-	bool streamable;               /* otherwise the session ends with its stream */
-	bool initialized;              /* the client has confirmed the initialisation */
-	struct evhttp_request *stream; /* NULL: the stream is not open */
-	struct event *ping;
+	bool streamable;                 /* otherwise the session ends with its stream */
+	bool initialized;                /* the client has confirmed the initialisation */
+	struct hr_serve_request *stream; /* NULL: the stream is not open */
+	struct hr_watch *ping;
 	struct mcp_call_list calls;
 };
 TAILQ_HEAD(mcp_session_list, mcp_session);
@@ -148,9 +148,8 @@ void mcp_session_notify(struct mcp_session *s, struct json_object *message);
 void mcp_hub_notify(struct mcp_hub *hub, const char *method, struct json_object *params);
 
 /* Sends an event; `event` is its name, or NULL. */
-void mcp_http_event(struct evhttp_request *req, const char *event, const char *data);
-void mcp_http_message(struct evhttp_request *req, struct json_object *message);
-void mcp_http_end(struct evhttp_request *req); /* Ends a stream. */
+void mcp_http_event(struct hr_serve_request *q, const char *event, const char *data);
+void mcp_http_message(struct hr_serve_request *q, struct json_object *message);
 int mcp_http_open(struct mcp_hub *hub, int listener, struct hr_err *err);
 
 /* ---- update.c: the list of servers ---- */
@@ -164,14 +163,16 @@ void mcp_update_done(struct mcp_hub *hub);
 LIST_HEAD(mcp_update_list, mcp_update);
 
 struct mcp_hub {
-	struct event_base *base;
+	struct hr_loop *loop;
 	struct mcp_child_list children;
 	struct mcp_ending_list ending;
 	struct mcp_session_list sessions;
-	struct evhttp *http;
-	struct event *accepts; /* accepts updates */
+	struct hr_serve *http;
+	int listener; /* the socket for updates */
+	struct hr_watch *accepts;
 	struct mcp_update_list updating;
 	bool mounted; /* there have been servers, so the paths exist */
+	bool closes;  /* the end of a server stops the loop */
 	int ping_s;   /* seconds between two comments on a stream */
 };
 

@@ -158,7 +158,7 @@ list_page(void *arg, struct json_object *result, struct json_object *error, cons
 }
 
 void
-mcp_list(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
+mcp_list(struct mcp_session *s, struct hr_serve_request *req, struct json_object *id,
     const struct mcp_method *method)
 {
 	struct mcp_child *c;

@@ -6,11 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <event2/event.h>
-#include <event2/http.h>
-
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/loop.h"
+#include "http/serve.h"
 #include "plugins/mcp/hub.h"
 
 #define PING_S 15
@@ -19,34 +18,30 @@
 enum { READY_FD = 3, ACTION_FD = 4, HTTP_FD = 5 };
 
 static void
-on_term(evutil_socket_t signo, short what, void *arg)
+on_term(void *arg)
 {
-	(void)signo;
-	(void)what;
-	(void)event_base_loopbreak(arg);
+	hr_loop_stop(arg);
 }
 
 static int
-open_hub(struct mcp_hub *hub, struct event **ret_term, struct hr_err *err)
+open_hub(struct mcp_hub *hub, struct hr_watch **ret_term, struct hr_err *err)
 {
 	int fd;
 
 	for (fd = READY_FD; fd <= HTTP_FD; fd++)
 		if (hr_fd_cloexec(fd, err) < 0)
 			return -1;
-	hub->base = event_base_new();
-	if (hub->base == NULL)
-		return hr_err_nomem(err);
-	*ret_term = evsignal_new(hub->base, SIGTERM, on_term, hub->base);
-	if (*ret_term == NULL || event_add(*ret_term, NULL) != 0)
-		return hr_err_nomem(err);
-	if (mcp_update_open(hub, ACTION_FD, err) < 0)
+	hub->loop = hr_loop_new(err);
+	if (hub->loop == NULL)
+		return -1;
+	*ret_term = hr_loop_signal(hub->loop, SIGTERM, on_term, hub->loop, err);
+	if (*ret_term == NULL || mcp_update_open(hub, ACTION_FD, err) < 0)
 		return -1;
 	return mcp_http_open(hub, HTTP_FD, err);
 }
 
 static void
-close_hub(struct mcp_hub *hub, struct event *term)
+close_hub(struct mcp_hub *hub, struct hr_watch *term)
 {
 	struct mcp_session *s;
 	struct mcp_child *c;
@@ -58,13 +53,10 @@ close_hub(struct mcp_hub *hub, struct event *term)
 		mcp_child_free(c);
 	}
 	mcp_update_done(hub);
-	if (hub->http != NULL)
-		evhttp_free(hub->http);
+	hr_serve_close(hub->http);
 	mcp_end_wait(hub);
-	if (term != NULL)
-		event_free(term);
-	if (hub->base != NULL)
-		event_base_free(hub->base);
+	hr_watch_free(term);
+	hr_loop_free(hub->loop);
 }
 
 /* Returns the interval of comments, which keep proxies from closing an idle connection. */
@@ -89,7 +81,7 @@ int
 main(void)
 {
 	struct mcp_hub hub = {.mounted = false};
-	struct event *term = NULL;
+	struct hr_watch *term = NULL;
 	struct hr_err err = {0};
 	char text[300] = "ready\n";
 	int ready = READY_FD, r;
@@ -106,8 +98,8 @@ main(void)
 		(void)snprintf(text, sizeof(text), "failed %.240s\n", err.msg);
 	(void)hr_fd_write_full(ready, text, strlen(text), NULL);
 	hr_fd_close(&ready);
-	if (r == 0 && event_base_dispatch(hub.base) < 0)
-		r = -1;
+	if (r == 0)
+		r = hr_loop_run(hub.loop, &err);
 	close_hub(&hub, term);
 	return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,14 +1,15 @@
 /* Handles JSON-RPC with clients: requests for one server are here, those for all in list.c. */
 #include "config.h"
 
+#include "plugins/mcp/rpc_int.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <event2/http.h>
 #include <json-c/json.h>
 
-#include "plugins/mcp/rpc_int.h"
+#include "http/serve.h"
 #include "proto/json.h"
 
 #define INVALID_PARAMS (-32602)
@@ -36,11 +37,11 @@ answer_new(struct json_object *id, const char *key, struct json_object *value)
 
 /* Sends m, and takes ownership of it. m NULL (no memory): the response ends without a reply. */
 static void
-reply(struct mcp_session *s, struct evhttp_request *req, struct json_object *m)
+reply(struct mcp_session *s, struct hr_serve_request *req, struct json_object *m)
 {
 	if (req != NULL) {
 		mcp_http_message(req, m);
-		mcp_http_end(req);
+		hr_serve_end(req, true);
 	} else {
 		mcp_session_notify(s, m);
 	}
@@ -48,15 +49,15 @@ reply(struct mcp_session *s, struct evhttp_request *req, struct json_object *m)
 }
 
 void
-mcp_reply_result(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
+mcp_reply_result(struct mcp_session *s, struct hr_serve_request *req, struct json_object *id,
     struct json_object *result)
 {
 	reply(s, req, answer_new(id, "result", result));
 }
 
 void
-mcp_reply_error(struct mcp_session *s, struct evhttp_request *req, struct json_object *id, int code,
-    const char *text)
+mcp_reply_error(struct mcp_session *s, struct hr_serve_request *req, struct json_object *id,
+    int code, const char *text)
 {
 	struct json_object *e = hr_json_object(
 	    NULL, "code", json_object_new_int(code), "message", json_object_new_string(text), NULL);
@@ -110,12 +111,18 @@ mcp_call_cancel(struct mcp_call *call)
 		if (call->parts[i].pending != NULL)
 			mcp_pending_cancel(call->parts[i].pending);
 	if (call->reply != NULL)
-		mcp_http_end(call->reply);
+		hr_serve_end(call->reply, true);
 	mcp_call_free(call);
 }
 
+static void
+reply_left(void *arg)
+{
+	mcp_call_cancel(arg);
+}
+
 struct mcp_call *
-mcp_call_new(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
+mcp_call_new(struct mcp_session *s, struct hr_serve_request *req, struct json_object *id,
     const struct mcp_method *method, size_t n)
 {
 	struct mcp_call *call = calloc(1, sizeof(*call));
@@ -131,6 +138,8 @@ mcp_call_new(struct mcp_session *s, struct evhttp_request *req, struct json_obje
 	call->id = json_object_get(id);
 	call->method = method;
 	call->reply = req;
+	if (req != NULL)
+		hr_serve_watch(req, NULL, reply_left, call);
 	call->n = n;
 	TAILQ_INSERT_TAIL(&s->calls, call, entry);
 	return call;
@@ -247,7 +256,7 @@ owner(struct mcp_hub *hub, const struct mcp_method *method, const char *value,
 }
 
 static void
-ask_one(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
+ask_one(struct mcp_session *s, struct hr_serve_request *req, struct json_object *id,
     const struct mcp_method *method, struct json_object *params)
 {
 	const char *value = hr_json_text_or(params, method->label, "");
@@ -293,7 +302,7 @@ ask_one(struct mcp_session *s, struct evhttp_request *req, struct json_object *i
 /* ---- requests ---- */
 
 static void
-initialize(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
+initialize(struct mcp_session *s, struct hr_serve_request *req, struct json_object *id,
     struct json_object *params)
 {
 	static const char *const known[] = {"2025-06-18", "2025-03-26", "2024-11-05"};
@@ -322,7 +331,7 @@ initialize(struct mcp_session *s, struct evhttp_request *req, struct json_object
 }
 
 static void
-take_request(struct mcp_session *s, struct evhttp_request *req, struct json_object *id,
+take_request(struct mcp_session *s, struct hr_serve_request *req, struct json_object *id,
     const char *method, struct json_object *params)
 {
 	size_t i;
@@ -397,7 +406,7 @@ mcp_rpc_parse(const void *p, size_t len)
 }
 
 bool
-mcp_rpc_message(struct mcp_session *s, struct json_object *message, struct evhttp_request *req)
+mcp_rpc_message(struct mcp_session *s, struct json_object *message, struct hr_serve_request *req)
 {
 	const char *method = hr_json_text_or(message, "method", "");
 	struct json_object *id = mcp_rpc_id(message), *params = hr_json_at(message, "params");

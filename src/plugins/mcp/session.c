@@ -5,13 +5,13 @@
 #include <string.h>
 #include <time.h>
 
-#include <event2/event.h>
-#include <event2/http.h>
 #include <json-c/json.h>
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/random.h"
+#include "http/serve.h"
 #include "plugins/mcp/hub.h"
 #include "proto/json.h"
 
@@ -29,15 +29,14 @@ mcp_text(struct json_object *v)
 }
 
 static void
-session_ping(evutil_socket_t fd, short what, void *arg)
+session_ping(void *arg)
 {
 	struct mcp_session *s = arg;
 	char text[64];
 	time_t now = time(NULL);
 	struct tm tm;
 
-	(void)fd;
-	(void)what;
+	(void)hr_watch_arm(s->ping, (int64_t)s->hub->ping_s * 1000, NULL);
 	(void)gmtime_r(&now, &tm);
 	(void)strftime(text, sizeof(text), ": ping - %Y-%m-%d %H:%M:%S+00:00\r\n\r\n", &tm);
 	if (s->stream != NULL)
@@ -47,7 +46,6 @@ session_ping(evutil_socket_t fd, short what, void *arg)
 struct mcp_session *
 mcp_session_new(struct mcp_hub *hub, bool streamable)
 {
-	const struct timeval every = {.tv_sec = hub->ping_s};
 	struct mcp_session *s = calloc(1, sizeof(*s)), *other;
 	size_t n = 0;
 
@@ -58,10 +56,9 @@ mcp_session_new(struct mcp_hub *hub, bool streamable)
 	s->hub = hub;
 	s->streamable = streamable;
 	TAILQ_INIT(&s->calls);
-	s->ping = event_new(hub->base, -1, EV_PERSIST, session_ping, s);
-	if (s->ping == NULL || event_add(s->ping, &every) != 0) {
-		if (s->ping != NULL)
-			event_free(s->ping);
+	s->ping = hr_loop_timer(hub->loop, session_ping, s, NULL);
+	if (s->ping == NULL || hr_watch_arm(s->ping, (int64_t)hub->ping_s * 1000, NULL) != 0) {
+		hr_watch_free(s->ping);
 		free(s);
 		return NULL;
 	}
@@ -79,16 +76,16 @@ mcp_session_new(struct mcp_hub *hub, bool streamable)
 void
 mcp_session_free(struct mcp_session *s)
 {
-	struct evhttp_request *stream = s->stream;
+	struct hr_serve_request *stream = s->stream;
 
 	while (!TAILQ_EMPTY(&s->calls))
 		mcp_call_cancel(TAILQ_FIRST(&s->calls));
 	TAILQ_REMOVE(&s->hub->sessions, s, entry);
-	event_free(s->ping);
+	hr_watch_free(s->ping);
 	s->stream = NULL;
 	free(s);
 	if (stream != NULL)
-		mcp_http_end(stream);
+		hr_serve_end(stream, true);
 }
 
 struct mcp_session *

@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/path.h"
 #include "plugins/mcp/hub.h"
 #include "proto/frame.h"
@@ -31,7 +32,7 @@ struct mcp_update {
 	LIST_ENTRY(mcp_update) entry;
 	struct mcp_hub *hub;
 	struct bufferevent *peer;
-	struct event *timer;
+	struct hr_watch *timer;
 	bool applied, answered;
 };
 
@@ -40,7 +41,7 @@ update_free(struct mcp_update *u)
 {
 	LIST_REMOVE(u, entry);
 	bufferevent_free(u->peer);
-	event_free(u->timer);
+	hr_watch_free(u->timer);
 	free(u);
 }
 
@@ -186,7 +187,7 @@ settled(const struct mcp_hub *hub)
 	TAILQ_FOREACH(c, &hub->children, entry)
 	{
 		if (c->state != MCP_CHILD_READY &&
-		    (c->state != MCP_CHILD_OFF || evtimer_pending(c->timer, NULL)))
+		    (c->state != MCP_CHILD_OFF || hr_watch_is_armed(c->timer)))
 			return false;
 	}
 	return LIST_EMPTY(&hub->ending);
@@ -224,12 +225,10 @@ mcp_update_changed(struct mcp_hub *hub)
 }
 
 static void
-waited(evutil_socket_t fd, short what, void *arg)
+waited(void *arg)
 {
 	struct mcp_update *u = arg;
 
-	(void)fd;
-	(void)what;
 	if (!u->answered)
 		answer(u);
 }
@@ -237,7 +236,6 @@ waited(evutil_socket_t fd, short what, void *arg)
 static void
 apply(struct mcp_update *u, const struct hr_act_request *req)
 {
-	const struct timeval limit = {WAIT_MS / 1000, WAIT_MS % 1000 * 1000};
 	HR_PUT struct json_object *action = NULL;
 	HR_PUT struct json_object *configs = NULL;
 	HR_BUF(body, 200);
@@ -256,7 +254,7 @@ apply(struct mcp_update *u, const struct hr_act_request *req)
 		if (settled(u->hub))
 			answer(u);
 		else
-			(void)evtimer_add(u->timer, &limit);
+			(void)hr_watch_arm(u->timer, WAIT_MS, NULL);
 	}
 }
 
@@ -301,13 +299,12 @@ broken(struct bufferevent *b, short what, void *arg)
 }
 
 static void
-acceptable(evutil_socket_t listener, short what, void *arg)
+acceptable(void *arg)
 {
 	struct mcp_hub *hub = arg;
-	int fd = hr_fd_accept(listener, SOCK_NONBLOCK, -1);
+	int fd = hr_fd_accept(hub->listener, SOCK_NONBLOCK, -1);
 	struct mcp_update *u;
 
-	(void)what;
 	if (fd < 0) {
 		if (errno != EAGAIN)
 			hr_log(HR_LOG_ERROR, "cannot accept a connection: %s", strerror(errno));
@@ -316,16 +313,17 @@ acceptable(evutil_socket_t listener, short what, void *arg)
 	u = calloc(1, sizeof(*u));
 	if (u != NULL) {
 		u->hub = hub;
-		u->peer = bufferevent_socket_new(hub->base, fd, BEV_OPT_CLOSE_ON_FREE);
-		u->timer = evtimer_new(hub->base, waited, u);
+		u->peer =
+		    bufferevent_socket_new(hr_loop_base(hub->loop), fd, BEV_OPT_CLOSE_ON_FREE);
+		u->timer = hr_loop_timer(hub->loop, waited, u, NULL);
 	}
 	if (u == NULL || u->peer == NULL || u->timer == NULL) {
 		if (u != NULL && u->peer != NULL)
 			bufferevent_free(u->peer);
 		else
 			hr_fd_close(&fd);
-		if (u != NULL && u->timer != NULL)
-			event_free(u->timer);
+		if (u != NULL)
+			hr_watch_free(u->timer);
 		free(u);
 		return;
 	}
@@ -337,9 +335,10 @@ acceptable(evutil_socket_t listener, short what, void *arg)
 int
 mcp_update_open(struct mcp_hub *hub, int listener, struct hr_err *err)
 {
-	hub->accepts = event_new(hub->base, listener, EV_READ | EV_PERSIST, acceptable, hub);
-	if (hub->accepts == NULL || event_add(hub->accepts, NULL) != 0)
-		return hr_err_nomem(err);
+	hub->listener = listener;
+	hub->accepts = hr_loop_readable(hub->loop, listener, acceptable, hub, err);
+	if (hub->accepts == NULL)
+		return -1;
 	go_on(hub);
 	return 0;
 }
@@ -349,7 +348,6 @@ mcp_update_done(struct mcp_hub *hub)
 {
 	while (!LIST_EMPTY(&hub->updating))
 		update_free(LIST_FIRST(&hub->updating));
-	if (hub->accepts != NULL)
-		event_free(hub->accepts);
+	hr_watch_free(hub->accepts);
 	hub->accepts = NULL;
 }
