@@ -125,6 +125,15 @@ hr_serve_body(const struct hr_serve_request *q)
 	return (struct hr_span){(const char *)p, p != NULL ? len : 0};
 }
 
+void
+hr_serve_drop(struct hr_serve_request *q)
+{
+	struct evbuffer *in = q->req != NULL ? evhttp_request_get_input_buffer(q->req) : NULL;
+
+	if (in != NULL)
+		(void)evbuffer_drain(in, evbuffer_get_length(in));
+}
+
 static struct bufferevent *
 socket_of(const struct hr_serve_request *q)
 {
@@ -310,8 +319,6 @@ hr_serve_answer(struct hr_serve_request *q, int status, const char *type, const 
 void
 hr_serve_start(struct hr_serve_request *q, const char *type)
 {
-	struct evbuffer *in;
-
 	if (q->req == NULL)
 		return;
 	if (type != NULL)
@@ -319,8 +326,7 @@ hr_serve_start(struct hr_serve_request *q, const char *type)
 	hr_serve_set(q, "X-Accel-Buffering", "no");
 	evhttp_send_reply_start(q->req, 200, NULL);
 	if (q->body == NULL) {
-		in = evhttp_request_get_input_buffer(q->req);
-		(void)evbuffer_drain(in, evbuffer_get_length(in));
+		hr_serve_drop(q);
 		evhttp_clear_headers(evhttp_request_get_input_headers(q->req));
 	}
 }

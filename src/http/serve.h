@@ -40,6 +40,8 @@ const char *hr_serve_query(const struct hr_serve_request *q);
 /* Returns a header's value; NULL: the header is missing. */
 const char *hr_serve_header(const struct hr_serve_request *q, const char *name);
 struct hr_span hr_serve_body(const struct hr_serve_request *q);
+/* Frees a whole body before the answer. */
+void hr_serve_drop(struct hr_serve_request *q);
 
 /* Takes the next bytes of a body that still arrives; they are valid until the next call. At most 64
  * KiB wait here, then the client waits. Returns 1 with *ret, empty if nothing has arrived; 0 at the

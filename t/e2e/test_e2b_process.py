@@ -590,6 +590,41 @@ def much_input():
             o.close()
 
 
+def held_input():
+    """The bytes that wait in all calls are bounded; those of a call that has left do not count."""
+    piece = b" " * (1 << 20)
+    with sandbox() as s:
+        senders = []
+        for _ in range(6):
+            senders.append(Sender(s))
+            senders[-1].raw(struct.pack(">BI", 0, 31 << 20))
+            with contextlib.suppress(ConnectionError):
+                for _ in range(30):
+                    senders[-1].raw(piece)
+        status, found = senders.pop().answer()
+        equal((status, found[-1]["error"]["code"]), (200, "resource_exhausted"), found)
+        equal("160 MiB" in found[-1]["error"]["message"], True, found)
+        senders.pop().end(cut=True)
+        count = Stream(s, "Start", dict(bash("exec wc -c"), stdin=True))
+        pid = count.pid()
+        data = {"input": {"stdin": base64.b64encode(piece * 12).decode()}}
+
+        def taken():
+            one = Sender(s)
+            with contextlib.suppress(ConnectionError):
+                one.send(start={"process": {"pid": pid}})
+                one.send(data=data)
+                one.c.send(b"0\r\n\r\n")
+            return one.answer() == (200, [{}, {}])
+        s.until("the bytes of the one that left do not count", taken)
+        for one in senders:
+            one.end(cut=True)
+        equal(unary(s, "SendInput", process={"pid": pid}, **data), (200, {}))
+        equal(unary(s, "CloseStdin", process={"pid": pid}), (200, {}))
+        out, end = count.rest()
+        equal((int(out), end), (24 << 20, OK))
+
+
 def a_sender_that_leaves():
     """It takes back the bytes that a process has not read yet."""
     with sandbox() as s:
@@ -650,5 +685,5 @@ if __name__ == "__main__":
         recordings, a_killed_server_ends_nothing, output_while_there_is_no_server,
         a_killed_keeper_ends_its_processes, a_waiting_child, an_upgrade_ends_nothing,
         a_killed_handraild_ends_nothing, direct_socket, deadlines, tags, many_readers, a_slow_reader,
-        a_thousand_streams, hostile_bodies, input_as_it_arrives, early_answers, much_input, a_sender_that_leaves,
-        signals_and_groups, new_groups, a_client_that_leaves_ends_nothing]))
+        a_thousand_streams, hostile_bodies, input_as_it_arrives, early_answers, much_input, held_input,
+        a_sender_that_leaves, signals_and_groups, new_groups, a_client_that_leaves_ends_nothing]))

@@ -14,7 +14,6 @@ struct delivery {
 	struct envd_input in;
 	struct envd_call *c;
 	struct envd_process *process; /* the process that a stream has named; NULL: none so far */
-	struct hr_buf bytes;
 	pid_t pid;
 	bool pty;
 	bool writes, runs; /* bytes of a stream are being written; stream_run() is on the stack */
@@ -28,7 +27,6 @@ delivery_end(struct delivery *d, const struct hr_connect_error *e)
 		envd_call_answer(d->c, hr_span_of("{}"));
 	else
 		envd_call_end(d->c, e);
-	hr_buf_done(&d->bytes);
 	free(d);
 }
 
@@ -88,9 +86,9 @@ add_input(struct delivery *d, const struct envd_process *p, struct json_object *
 		    e, HR_CONNECT_INTERNAL, "error writing to stdin: stdin not enabled or closed");
 	if (d->pty)
 		text = keys;
-	hr_buf_add(&d->bytes, text.p, text.len);
-	return hr_buf_check(&d->bytes, NULL) == 0
-		   ? 0
+	hr_buf_add(&d->c->input, text.p, text.len);
+	return hr_buf_check(&d->c->input, NULL) == 0
+		   ? envd_call_hold(d->c, e)
 		   : hr_connect_fail(e, HR_CONNECT_RESOURCE_EXHAUSTED, "the input is too long");
 }
 
@@ -107,7 +105,6 @@ delivery_new(struct envd_call *c)
 	}
 	d->c = c;
 	d->in.done = on_delivered;
-	hr_buf_init(&d->bytes, HR_CONNECT_FRAME_MAX);
 	return d;
 }
 
@@ -115,8 +112,8 @@ static void
 deliver(struct delivery *d, struct envd_process *p)
 {
 	d->pid = envd_process_pid(p);
-	d->in.p = hr_buf_str(&d->bytes);
-	d->in.len = d->bytes.len;
+	d->in.p = hr_buf_str(&d->c->input);
+	d->in.len = d->c->input.len;
 	envd_process_write(p, &d->in);
 }
 
@@ -139,6 +136,10 @@ envd_call_input(struct envd_call *c)
 		delivery_end(d, &e);
 		return;
 	}
+	/* the call may wait for long: only its bytes stay */
+	json_object_put(c->in);
+	c->in = NULL;
+	hr_serve_drop(c->q);
 	envd_call_wait(c, &events, d);
 	deliver(d, p);
 }
@@ -170,8 +171,9 @@ take_messages(struct delivery *d, struct hr_connect_error *e)
 	struct json_object *m;
 	int r;
 
-	hr_buf_reset(&d->bytes);
-	while (d->bytes.len == 0) {
+	hr_buf_done(&d->c->input);
+	hr_buf_init(&d->c->input, HR_CONNECT_FRAME_MAX);
+	while (d->c->input.len == 0) {
 		r = envd_call_read(d->c, &m, e);
 		if (r <= 0 || m == NULL)
 			return r;
@@ -194,7 +196,7 @@ stream_run(struct delivery *d)
 	d->runs = true;
 	while (r > 0 && !d->writes) {
 		r = d->sys != 0 ? fail_write(d, d->sys, &e) : take_messages(d, &e);
-		if (r <= 0 || d->bytes.len == 0)
+		if (r <= 0 || d->c->input.len == 0)
 			break;
 		d->writes = true;
 		deliver(d, d->process);

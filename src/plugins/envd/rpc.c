@@ -17,6 +17,8 @@
 #define PREFIX "/handrail/e2b"
 #define ANSWER_MAX (256u << 20)
 #define SILENCE_MS 90000
+#define PART_MAX (HR_CONNECT_FRAME_MAX + (64u << 10))
+#define HELD_MAX ((size_t)160 << 20) /* bytes of input in all calls: five long messages */
 #define SILENCE_MAX_S 86400
 
 static bool
@@ -33,7 +35,9 @@ call_free(struct envd_call *c)
 	hr_watch_free(c->deadline);
 	hr_watch_free(c->silence);
 	json_object_put(c->in);
+	c->envd->held -= c->held;
 	hr_buf_done(&c->part);
+	hr_buf_done(&c->input);
 	hr_e2b_who_done(&c->who);
 	free(c);
 }
@@ -337,6 +341,35 @@ read_frame(const struct envd_call *c, struct hr_span *rest, struct json_object *
 }
 
 int
+envd_call_hold(struct envd_call *c, struct hr_connect_error *e)
+{
+	const size_t now = c->part.len + c->input.len;
+
+	c->envd->held = c->envd->held - c->held + now;
+	c->held = now;
+	return c->envd->held <= HELD_MAX ? 0
+					 : hr_connect_fail(e, HR_CONNECT_RESOURCE_EXHAUSTED,
+					       "more than %zu MiB of input wait for processes: end "
+					       "some calls, or let the "
+					       "processes read",
+					       HELD_MAX >> 20);
+}
+
+/* Drops the bytes that were read, and the memory that a long message took. */
+static void
+drop_used(struct envd_call *c)
+{
+	struct hr_buf old = c->part;
+
+	if (c->used == 0)
+		return;
+	hr_buf_init(&c->part, PART_MAX);
+	hr_buf_add(&c->part, old.p + c->used, old.len - c->used);
+	hr_buf_done(&old);
+	c->used = 0;
+}
+
+int
 envd_call_read(struct envd_call *c, struct json_object **ret, struct hr_connect_error *e)
 {
 	struct hr_span rest, more;
@@ -347,12 +380,11 @@ envd_call_read(struct envd_call *c, struct json_object **ret, struct hr_connect_
 		rest = (struct hr_span){hr_buf_str(&c->part) + c->used, c->part.len - c->used};
 		if (hr_connect_has(rest))
 			break;
-		hr_buf_drop_front(&c->part, c->used);
-		c->used = 0;
+		drop_used(c);
 		rest = hr_span_of_buf(&c->part);
 		r = hr_serve_take(c->q, &more);
 		if (r == 1 && more.len == 0)
-			return 1;
+			return envd_call_hold(c, e) == 0 ? 1 : -1;
 		if (r == 0 && rest.len == 0)
 			return 0;
 		if (r <= 0)
@@ -361,6 +393,8 @@ envd_call_read(struct envd_call *c, struct json_object **ret, struct hr_connect_
 		if (hr_buf_check(&c->part, NULL) != 0)
 			return hr_connect_fail(
 			    e, HR_CONNECT_RESOURCE_EXHAUSTED, "the message is too long");
+		if (envd_call_hold(c, e) != 0)
+			return -1;
 	}
 	if (read_frame(c, &rest, ret, e) != 0)
 		return -1;
@@ -405,7 +439,8 @@ perform(struct envd *envd, const struct envd_method *m, struct hr_serve_request 
 	c->method = m;
 	c->q = q;
 	c->gzip = accepts_gzip(c);
-	hr_buf_init(&c->part, HR_CONNECT_FRAME_MAX + (64u << 10));
+	hr_buf_init(&c->part, PART_MAX);
+	hr_buf_init(&c->input, HR_CONNECT_FRAME_MAX);
 	if (find_user(c, &e) != 0 || read_headers(c, &e) != 0 || read_message(c, &e) != 0)
 		envd_call_end(c, &e);
 	else

@@ -28,6 +28,7 @@ struct envd {
 	struct hr_e2b_setup setup; /* as of the current call */
 	struct envd_table *table;
 	struct envd_watchers *watchers;
+	size_t held; /* bytes of input that all calls hold, see envd_call_hold() */
 };
 
 enum envd_shape {
@@ -61,6 +62,8 @@ struct envd_call {
 	struct hr_serve_request *q;
 	struct json_object *in; /* the message; NULL for ENVD_INPUT */
 	struct hr_buf part;     /* bytes of ENVD_INPUT, from the last message on */
+	struct hr_buf input;    /* bytes that a process has not taken yet */
+	size_t held;            /* bytes of both, as they were counted */
 	size_t used;            /* bytes of `part` that were read */
 	struct hr_e2b_who who;
 	int64_t timeout_ms; /* the client's limit; -1: none */
@@ -87,6 +90,10 @@ void envd_call_cut(struct envd_call *c);
 /* Reads the next message of ENVD_INPUT. Returns 1 with *ret, NULL if it has not arrived; 0 at the
  * end; or -1 with *e. */
 int envd_call_read(struct envd_call *c, struct json_object **ret, struct hr_connect_error *e);
+
+/* Counts the bytes of the call's input. Returns 0, or -1 with *e if all calls together hold too
+ * many: the call must end then. */
+int envd_call_hold(struct envd_call *c, struct hr_connect_error *e);
 
 /* Sends a message of a stream. */
 void envd_call_send(struct envd_call *c, struct hr_span json);
