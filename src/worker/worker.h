@@ -159,5 +159,9 @@ void hr_download_describe(
     const struct stat *st, struct hr_answer *ret, struct hr_buf *etag, struct hr_buf *date);
 /* Sends a part of a file with `size` bytes, with Content-Range if the status is 206. Takes *fd. */
 void hr_download_part(int *fd, off_t size, off_t from, off_t len, struct hr_answer *ret);
+/* Sends several parts in the form of hr_byteparts_start(). Takes *fd. */
+struct hr_bytepart;
+void hr_download_parts(int *fd, off_t size, const struct hr_bytepart *parts, size_t n,
+    bool starlette, struct hr_answer *ret);
 
 #endif

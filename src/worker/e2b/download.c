@@ -162,23 +162,6 @@ hr_e2b_ranges(const char *header, off_t size, struct hr_bytepart *to)
 	return sum > size ? 0 : n;
 }
 
-/* Takes *fd. */
-static void
-send_parts(struct hr_e2b_call *c, int *fd, off_t size, const struct hr_bytepart *parts, int n)
-{
-	struct hr_stream s;
-	const char *type =
-	    hr_byteparts_start(fd, size, c->ret->content_type, parts, (size_t)n, false, &s);
-
-	if (type == NULL) {
-		hr_answer_generic(c->ret);
-		return;
-	}
-	c->ret->status = 206;
-	c->ret->content_type = type;
-	hr_answer_stream(c->ret, &s);
-}
-
 /* ---- conditions ---- */
 
 static time_t
@@ -204,19 +187,6 @@ check_conditions(const struct hr_e2b_call *c, time_t changed)
 	if (none[0] != '\0' ? strchr(none, '*') != NULL : since >= 0 && changed <= since)
 		return 304;
 	return 200;
-}
-
-static void
-send_range(struct hr_e2b_call *c, int *fd, off_t from, off_t len)
-{
-	struct hr_stream s = {hr_filebody_send, hr_filebody_free, NULL, len};
-
-	s.arg = hr_filebody_new(*fd, from, len);
-	*fd = -1;
-	if (s.arg != NULL)
-		hr_answer_stream(c->ret, &s);
-	else
-		hr_answer_generic(c->ret);
 }
 
 /* Sends the bytes as they are. Takes *fd. */
@@ -255,18 +225,13 @@ send_plain(struct hr_e2b_call *c, const char *path, int *fd, const struct stat *
 	sniffed = type == NULL ? pread(*fd, start, sizeof(start), 0) : 0;
 	ret->content_type =
 	    type != NULL ? type : hr_mime_by_content(start, sniffed > 0 ? (size_t)sniffed : 0);
-	if (n > 1) {
-		send_parts(c, fd, st->st_size, range, n);
-	} else if (n == 1) {
-		ret->status = 206;
-		hr_buf_reset(&text);
-		hr_buf_addf(&text, "bytes %lld-%lld/%lld", (long long)range->from,
-		    (long long)(range->from + range->len - 1), (long long)st->st_size);
-		hr_answer_header(ret, "Content-Range", hr_buf_str(&text));
-		send_range(c, fd, range->from, range->len);
-	} else {
-		send_range(c, fd, 0, st->st_size);
-	}
+	ret->status = n > 0 ? 206 : 200;
+	if (n > 1)
+		hr_download_parts(fd, st->st_size, range, (size_t)n, false, ret);
+	else if (n == 1)
+		hr_download_part(fd, st->st_size, range->from, range->len, ret);
+	else
+		hr_download_part(fd, st->st_size, 0, st->st_size, ret);
 }
 
 /* ---- the request ---- */

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/process/pid.h"
 #include "base/text/percent.h"
+#include "files/byteparts.h"
 #include "files/filebody.h"
 #include "files/place/oserror.h"
 #include "files/place/reach.h"
@@ -159,6 +160,21 @@ hr_download_part(int *fd, off_t size, off_t from, off_t len, struct hr_answer *r
 		hr_answer_stream(ret, &s);
 	else
 		hr_answer_generic(ret);
+}
+
+void
+hr_download_parts(int *fd, off_t size, const struct hr_bytepart *parts, size_t n, bool starlette,
+    struct hr_answer *ret)
+{
+	struct hr_stream s;
+	const char *type = hr_byteparts_start(fd, size, ret->content_type, parts, n, starlette, &s);
+
+	if (type == NULL) {
+		hr_answer_generic(ret);
+		return;
+	}
+	ret->content_type = type;
+	hr_answer_stream(ret, &s);
 }
 
 /* Sends the file; the streamed body takes ownership of *fd. */

@@ -123,21 +123,6 @@ hr_v1_ranges(const char *header, off_t size, struct hr_bytepart *to, const char 
 
 /* ---- the answer ---- */
 
-/* Sends several parts. Takes *fd. */
-static void
-send_parts(struct hr_answer *ret, int *fd, off_t size, const struct hr_bytepart *parts, size_t n)
-{
-	struct hr_stream s;
-	const char *type = hr_byteparts_start(fd, size, ret->content_type, parts, n, true, &s);
-
-	if (type == NULL) {
-		hr_answer_generic(ret);
-		return;
-	}
-	ret->content_type = type;
-	hr_answer_stream(ret, &s);
-}
-
 static void
 refuse(struct hr_answer *ret, int status, const char *why, off_t size)
 {
@@ -177,7 +162,7 @@ hr_v1_download(struct hr_rex_call *c, int *fd, const struct stat *st)
 	} else {
 		c->ret->status = n > 0 ? 206 : 200;
 		if (n > 1)
-			send_parts(c->ret, fd, st->st_size, parts, (size_t)n);
+			hr_download_parts(fd, st->st_size, parts, (size_t)n, true, c->ret);
 		else
 			hr_download_part(fd, st->st_size, n > 0 ? parts->from : 0,
 			    n > 0 ? parts->len : st->st_size, c->ret);
