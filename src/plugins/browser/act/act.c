@@ -69,8 +69,6 @@ act_noop(struct br_run *run, const struct br_call *c)
 {
 	int64_t until;
 
-	if (c->refused != NULL)
-		return act_raises(run, c->refused);
 	if (!(c->x > 0))
 		return 0;
 	until = hr_now_ms() + (int64_t)(c->x < 1e9 ? c->x : 1e9);
@@ -86,8 +84,6 @@ act_scroll(struct br_run *run, const struct br_call *c)
 	struct br_tab *tab = act_page(run);
 	struct br_frame *top;
 
-	if (c->refused != NULL)
-		return act_raises(run, c->refused);
 	if (tab == NULL)
 		return act_broken(run, api);
 	br_limit(run->b, BR_CALL_MS);
@@ -113,17 +109,18 @@ to_tab(struct br_run *run, struct br_tab *tab)
 }
 
 static int
-act_new_tab(struct br_run *run)
+act_new_tab(struct br_run *run, const struct br_call *c)
 {
 	struct br_tab *tab;
 
+	(void)c;
 	br_limit(run->b, BR_CALL_MS);
 	tab = br_tab_open(run->b);
 	return tab == NULL ? act_broken(run, "BrowserContext.new_page") : to_tab(run, tab);
 }
 
 static int
-act_tab_close(struct br_run *run)
+act_tab_close(struct br_run *run, const struct br_call *c)
 {
 	struct br_tab *tab = act_page(run);
 
@@ -133,7 +130,7 @@ act_tab_close(struct br_run *run)
 	if (tab != NULL && br_tab_close(run->b, tab) != 0)
 		return act_broken(run, "Page.close");
 	tab = TAILQ_LAST(&run->b->tabs, br_tabs);
-	return tab != NULL ? to_tab(run, tab) : act_new_tab(run);
+	return tab != NULL ? to_tab(run, tab) : act_new_tab(run, c);
 }
 
 static int
@@ -142,8 +139,6 @@ act_tab_focus(struct br_run *run, const struct br_call *c)
 	int64_t i = c->index, n = (int64_t)run->b->ntabs;
 	struct br_tab *tab;
 
-	if (c->refused != NULL)
-		return act_raises(run, c->refused);
 	if (i < 0)
 		i += n;
 	TAILQ_FOREACH(tab, &run->b->tabs, entry)
@@ -157,33 +152,49 @@ act_tab_focus(struct br_run *run, const struct br_call *c)
 	return to_tab(run, tab);
 }
 
+/* A function works on the page, or on the element of the call's bid. */
+static const struct {
+	int (*page)(struct br_run *run, const struct br_call *c);
+	int (*element)(struct br_run *run, const struct br_call *c, const struct br_element *el);
+} functions[BR_FN_COUNT] = {
+    [BR_NOOP] = {.page = act_noop},
+    [BR_SEND_MSG_TO_USER] = {NULL, NULL}, /* no person sees the chat */
+    [BR_REPORT_INFEASIBLE] = {NULL, NULL},
+    [BR_SCROLL] = {.page = act_scroll},
+    [BR_FILL] = {.element = act_fill},
+    [BR_SELECT_OPTION] = {.element = act_select_option},
+    [BR_CLICK] = {.element = act_click},
+    [BR_DBLCLICK] = {.element = act_click},
+    [BR_HOVER] = {.element = act_hover},
+    [BR_PRESS] = {.element = act_press},
+    [BR_FOCUS] = {.element = act_focus},
+    [BR_CLEAR] = {.element = act_clear},
+    [BR_DRAG_AND_DROP] = {.element = act_drag_and_drop},
+    [BR_UPLOAD_FILE] = {.element = act_upload_file},
+    [BR_GOTO] = {.page = act_goto},
+    [BR_GO_BACK] = {.page = act_history},
+    [BR_GO_FORWARD] = {.page = act_history},
+    [BR_NEW_TAB] = {.page = act_new_tab},
+    [BR_TAB_CLOSE] = {.page = act_tab_close},
+    [BR_TAB_FOCUS] = {.page = act_tab_focus},
+};
+
 int
 br_act(struct br_run *run, const struct br_call *c)
 {
-	switch (c->fn) {
-	case BR_NOOP: return act_noop(run, c);
-	case BR_SEND_MSG_TO_USER:
-	case BR_REPORT_INFEASIBLE:
-		/* no person sees the chat */
-		return c->refused != NULL ? act_raises(run, c->refused) : 0;
-	case BR_SCROLL: return act_scroll(run, c);
-	case BR_FILL: return act_fill(run, c);
-	case BR_SELECT_OPTION: return act_select_option(run, c);
-	case BR_CLICK:
-	case BR_DBLCLICK: return act_click(run, c);
-	case BR_HOVER: return act_hover(run, c);
-	case BR_PRESS: return act_press(run, c);
-	case BR_FOCUS: return act_focus(run, c);
-	case BR_CLEAR: return act_clear(run, c);
-	case BR_DRAG_AND_DROP: return act_drag_and_drop(run, c);
-	case BR_UPLOAD_FILE: return act_upload_file(run, c);
-	case BR_GOTO: return act_goto(run, c);
-	case BR_GO_BACK: return act_history(run, -1, "Page.go_back");
-	case BR_GO_FORWARD: return act_history(run, 1, "Page.go_forward");
-	case BR_NEW_TAB: return act_new_tab(run);
-	case BR_TAB_CLOSE: return act_tab_close(run);
-	case BR_TAB_FOCUS: return act_tab_focus(run, c);
-	default: break;
+	struct br_element el;
+	int r;
+
+	hr_assert(c->fn < BR_FN_COUNT);
+	if (functions[c->fn].element != NULL) {
+		r = act_find(run, &c->bid, &el);
+		if (r != 0)
+			return r;
 	}
-	hr_assert(!"a function of the set");
+	/* an upload raises it once the page has opened its file chooser */
+	if (c->refused != NULL && c->fn != BR_UPLOAD_FILE)
+		return act_raises(run, c->refused);
+	if (functions[c->fn].element != NULL)
+		return functions[c->fn].element(run, c, &el);
+	return functions[c->fn].page != NULL ? functions[c->fn].page(run, c) : 0;
 }

@@ -18,16 +18,17 @@ int act_click_element(struct br_run *run, const struct br_element *el, const str
 int act_hover_element(
     struct br_run *run, const struct br_element *el, const struct hr_span *bid, const char *held);
 
-int act_click(struct br_run *run, const struct br_call *c);
-int act_hover(struct br_run *run, const struct br_call *c);
-int act_fill(struct br_run *run, const struct br_call *c);
-int act_clear(struct br_run *run, const struct br_call *c);
-int act_select_option(struct br_run *run, const struct br_call *c);
-int act_focus(struct br_run *run, const struct br_call *c);
-int act_press(struct br_run *run, const struct br_call *c);
-int act_drag_and_drop(struct br_run *run, const struct br_call *c);
-int act_upload_file(struct br_run *run, const struct br_call *c);
+int act_click(struct br_run *run, const struct br_call *c, const struct br_element *el);
+int act_hover(struct br_run *run, const struct br_call *c, const struct br_element *el);
+int act_fill(struct br_run *run, const struct br_call *c, const struct br_element *el);
+int act_clear(struct br_run *run, const struct br_call *c, const struct br_element *el);
+int act_select_option(struct br_run *run, const struct br_call *c, const struct br_element *el);
+int act_focus(struct br_run *run, const struct br_call *c, const struct br_element *el);
+int act_press(struct br_run *run, const struct br_call *c, const struct br_element *el);
+int act_drag_and_drop(struct br_run *run, const struct br_call *c, const struct br_element *el);
+int act_upload_file(struct br_run *run, const struct br_call *c, const struct br_element *el);
 int act_goto(struct br_run *run, const struct br_call *c);
-int act_history(struct br_run *run, int step, const char *api);
+/* Goes back or forward. */
+int act_history(struct br_run *run, const struct br_call *c);
 
 #endif

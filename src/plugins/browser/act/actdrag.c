@@ -101,14 +101,11 @@ drag_to(struct br_run *run, const struct hr_span *to)
 }
 
 int
-act_drag_and_drop(struct br_run *run, const struct br_call *c)
+act_drag_and_drop(struct br_run *run, const struct br_call *c, const struct br_element *el)
 {
-	struct br_element el;
 	struct br_tab *tab;
-	int r = act_find(run, &c->bid, &el);
+	int r = act_hover_element(run, el, &c->bid, "none");
 
-	if (r == 0)
-		r = act_hover_element(run, &el, &c->bid, "none");
 	if (r != 0)
 		return r;
 	tab = act_page(run);
@@ -187,21 +184,17 @@ give_files(struct br_run *run, const struct br_call *c)
 }
 
 int
-act_upload_file(struct br_run *run, const struct br_call *c)
+act_upload_file(struct br_run *run, const struct br_call *c, const struct br_element *el)
 {
-	struct br_element el;
-	struct br_tab *tab;
+	struct br_tab *tab = act_page(run);
 	uint64_t before;
-	int r = act_find(run, &c->bid, &el);
+	int r;
 
-	if (r != 0)
-		return r;
-	tab = act_page(run);
-	if (tab == NULL || br_do(run->b, el.session, "Page.setInterceptFileChooserDialog",
+	if (tab == NULL || br_do(run->b, el->session, "Page.setInterceptFileChooserDialog",
 			       "{\"enabled\":true}") != 0)
 		return act_broken(run, "Locator.click");
 	before = (tab = br_tab_find(run->b, run->page)) != NULL ? tab->chooser : 0;
-	r = act_click_element(run, &el, &c->bid, "left", 0);
+	r = act_click_element(run, el, &c->bid, "left", 0);
 	br_limit(run->b, CHOOSER_MS);
 	while (r == 0 && (tab = br_tab_find(run->b, run->page)) != NULL && tab->chooser == before)
 		if (br_wait(run->b, run->b->until_ms) != 0) {
@@ -214,6 +207,6 @@ act_upload_file(struct br_run *run, const struct br_call *c)
 			    "============================================================");
 		}
 	br_limit(run->b, BR_CALL_MS);
-	br_tell(run->b, el.session, "Page.setInterceptFileChooserDialog", "{\"enabled\":false}");
+	br_tell(run->b, el->session, "Page.setInterceptFileChooserDialog", "{\"enabled\":false}");
 	return r != 0 ? r : give_files(run, c);
 }

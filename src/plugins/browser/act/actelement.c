@@ -77,17 +77,11 @@ act_click_element(struct br_run *run, const struct br_element *el, const struct 
 
 /* Clicks once, for dblclick as well, as the original does. */
 int
-act_click(struct br_run *run, const struct br_call *c)
+act_click(struct br_run *run, const struct br_call *c, const struct br_element *el)
 {
 	static const char *const buttons[] = {"left", "middle", "right"};
-	struct br_element el;
-	int r = act_find(run, &c->bid, &el);
 
-	if (r != 0)
-		return r;
-	if (c->refused != NULL)
-		return act_raises(run, c->refused);
-	return act_click_element(run, &el, &c->bid, buttons[c->button], c->modifiers);
+	return act_click_element(run, el, &c->bid, buttons[c->button], c->modifiers);
 }
 
 int
@@ -108,12 +102,9 @@ act_hover_element(
 }
 
 int
-act_hover(struct br_run *run, const struct br_call *c)
+act_hover(struct br_run *run, const struct br_call *c, const struct br_element *el)
 {
-	struct br_element el;
-	int r = act_find(run, &c->bid, &el);
-
-	return r != 0 ? r : act_hover_element(run, &el, &c->bid, "none");
+	return act_hover_element(run, el, &c->bid, "none");
 }
 
 static int
@@ -156,25 +147,15 @@ fill_element(struct br_run *run, const struct br_element *el, const struct hr_sp
 }
 
 int
-act_fill(struct br_run *run, const struct br_call *c)
+act_fill(struct br_run *run, const struct br_call *c, const struct br_element *el)
 {
-	struct br_element el;
-	int r = act_find(run, &c->bid, &el);
-
-	if (r != 0)
-		return r;
-	if (c->refused != NULL)
-		return act_raises(run, c->refused);
-	return fill_element(run, &el, &c->bid, "Locator.fill", c->text.p, c->text.len);
+	return fill_element(run, el, &c->bid, "Locator.fill", c->text.p, c->text.len);
 }
 
 int
-act_clear(struct br_run *run, const struct br_call *c)
+act_clear(struct br_run *run, const struct br_call *c, const struct br_element *el)
 {
-	struct br_element el;
-	int r = act_find(run, &c->bid, &el);
-
-	return r != 0 ? r : fill_element(run, &el, &c->bid, "Locator.clear", "", 0);
+	return fill_element(run, el, &c->bid, "Locator.clear", "", 0);
 }
 
 static int
@@ -215,25 +196,20 @@ put_list(struct hr_buf *b, const struct br_call *c)
 }
 
 int
-act_select_option(struct br_run *run, const struct br_call *c)
+act_select_option(struct br_run *run, const struct br_call *c, const struct br_element *el)
 {
 	struct br_attempt a = {.api = "Locator.select_option",
 	    .doing = "select option",
 	    .states = "ve",
 	    .words = "visible and enabled"};
-	struct br_element el;
 	HR_BUF(options, 64u << 20);
-	int r = act_find(run, &c->bid, &el);
+	int r;
 
-	if (r != 0)
-		return r;
-	if (c->refused != NULL)
-		return act_raises(run, c->refused);
 	put_list(&options, c);
-	br_attempt_begin(&a, run->b, &el, c->bid.p, c->bid.len);
+	br_attempt_begin(&a, run->b, el, c->bid.p, c->bid.len);
 	r = hr_buf_check(&options, &run->b->err);
 	if (r == 0)
-		r = select_options(run, &el, &a, hr_buf_str(&options));
+		r = select_options(run, el, &a, hr_buf_str(&options));
 	br_attempt_done(&a);
 	run->noted = true;
 	return r < 0 ? act_broken(run, a.api) : r;
@@ -251,31 +227,22 @@ focus_element(struct br_run *run, const struct br_element *el, bool reset)
 }
 
 int
-act_focus(struct br_run *run, const struct br_call *c)
+act_focus(struct br_run *run, const struct br_call *c, const struct br_element *el)
 {
-	struct br_element el;
-	int r = act_find(run, &c->bid, &el);
-
-	if (r != 0)
-		return r;
-	return focus_element(run, &el, false) != 0 ? act_broken(run, "Locator.focus") : 0;
+	(void)c;
+	return focus_element(run, el, false) != 0 ? act_broken(run, "Locator.focus") : 0;
 }
 
 int
-act_press(struct br_run *run, const struct br_call *c)
+act_press(struct br_run *run, const struct br_call *c, const struct br_element *el)
 {
 	struct br_attempt a = {.api = "Locator.press", .doing = "", .states = "", .words = ""};
-	struct br_element el;
 	struct br_tab *tab;
 	HR_BUF(wrong, 65536);
-	int r = act_find(run, &c->bid, &el);
+	int r;
 
-	if (r != 0)
-		return r;
-	if (c->refused != NULL)
-		return act_raises(run, c->refused);
-	br_attempt_begin(&a, run->b, &el, c->bid.p, c->bid.len);
-	r = focus_element(run, &el, true);
+	br_attempt_begin(&a, run->b, el, c->bid.p, c->bid.len);
+	r = focus_element(run, el, true);
 	tab = r == 0 ? act_page(run) : NULL;
 	r = tab == NULL ? -1 : br_press(run->b, tab, c->text.p, c->text.len, &wrong);
 	if (r > 0)

@@ -85,8 +85,6 @@ act_goto(struct br_run *run, const struct br_call *c)
 	uint64_t commits;
 	int r;
 
-	if (c->refused != NULL)
-		return act_raises(run, c->refused);
 	if (tab == NULL)
 		return act_broken(run, api);
 	br_limit(run->b, BR_GOTO_MS);
@@ -116,8 +114,10 @@ act_goto(struct br_run *run, const struct br_call *c)
 }
 
 int
-act_history(struct br_run *run, int step, const char *api)
+act_history(struct br_run *run, const struct br_call *c)
 {
+	const bool back = c->fn == BR_GO_BACK;
+	const char *api = back ? "Page.go_back" : "Page.go_forward";
 	struct br_tab *tab = act_page(run);
 	HR_CLEAN(br_answer_clean) struct br_answer *a = NULL;
 	uint32_t list, i;
@@ -131,7 +131,7 @@ act_history(struct br_run *run, int step, const char *api)
 	a = br_ask(run->b, br_page(tab)->id, "Page.getNavigationHistory", "{}");
 	if (a == NULL)
 		return act_broken(run, api);
-	at = br_tape_int(&a->tape, br_at(a, "currentIndex"), 0) + step;
+	at = br_tape_int(&a->tape, br_at(a, "currentIndex"), 0) + (back ? -1 : 1);
 	list = br_at(a, "entries");
 	for (i = br_tape_first(&a->tape, list); i != BR_TAPE_NONE && at >= 0;
 	     i = br_tape_next(&a->tape, list, i))
