@@ -469,8 +469,7 @@ hr_v1_stop(struct hr_rex_call *c, struct hr_span id)
 	if (!hr_v1_uuid(c, &in, &id))
 		return;
 	found = hr_v1_parse_id(&m, id) ? hr_v1_look(c, m.id, &state) : 0;
-	/* A command that has ended counts as success, too; what it has left is stopped. The
-	 * minders of earlier versions do not lock the directory. */
+	/* a command that has ended counts as success, too; what it has left is stopped */
 	if (found == 0 && !hr_v1_is_output(c, id)) /* the original does not tell the two apart */
 		hr_answer_detail(c->ret, 404, "Not Found");
 	else if (found < 0 || (found > 0 && (!state.over || hr_v1_is_minded(c, m.id)) &&

@@ -327,8 +327,6 @@ main(int argc, char **argv)
 		    "usage: handrail-bound PID SECONDS, started by handrail-session\n", stderr);
 		return EXIT_FAILURE;
 	}
-	/* the keeper has locked it, unless it is of an earlier version */
-	(void)flock(HR_BOUND_DIR, LOCK_EX | LOCK_NB);
 	m.until = hr_now_ms() + limit_s * 1000;
 	if (watch(&m)) {
 		check_directory(&m);

@@ -39,8 +39,7 @@ uint64_t hr_v1_bytes(const struct hr_rex_call *c, const char *id);
 bool hr_v1_find(const struct hr_rex_call *c, struct hr_span key, struct hr_v1_command *ret);
 /* Removes a command, which ends all that is left of it. Returns false if files are left. */
 bool hr_v1_remove(const struct hr_rex_call *c, const char *id);
-/* Returns true while the minder runs, which stays until no process of the command is left. One of
- * an earlier version is not seen. */
+/* Returns true while the minder runs, which stays until no process of the command is left. */
 bool hr_v1_is_minded(const struct hr_rex_call *c, const char *id);
 /* Stops a running command, or what an ended one has left. Returns 0, or -1 with errno. */
 int hr_v1_stop_file(const struct hr_rex_call *c, const char *id);
