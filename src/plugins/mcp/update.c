@@ -9,18 +9,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
-#include <event2/event.h>
 #include <json-c/json.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/flush.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"
 #include "plugins/mcp/hub.h"
-#include "proto/frame.h"
+#include "proto/actin.h"
 #include "proto/json.h"
 #include "proto/mcpserver.h"
 
@@ -31,8 +29,10 @@
 struct mcp_update {
 	LIST_ENTRY(mcp_update) entry;
 	struct mcp_hub *hub;
-	struct bufferevent *peer;
-	struct hr_watch *timer;
+	int fd;
+	struct hr_watch *watch, *timer; /* watch: of fd, for reading or, once answered, writing */
+	struct hr_buf in, out;
+	size_t sent;
 	bool applied, answered;
 };
 
@@ -40,8 +40,11 @@ static void
 update_free(struct mcp_update *u)
 {
 	LIST_REMOVE(u, entry);
-	bufferevent_free(u->peer);
+	hr_watch_free(u->watch);
 	hr_watch_free(u->timer);
+	hr_fd_close(&u->fd);
+	hr_buf_done(&u->in);
+	hr_buf_done(&u->out);
 	free(u);
 }
 
@@ -168,15 +171,26 @@ go_on(struct mcp_hub *hub)
 /* ---- the reply ---- */
 
 static void
+on_writable(void *arg)
+{
+	struct mcp_update *u = arg;
+
+	if (u->out.fail != HR_OK || hr_flush(u->fd, &u->out, &u->sent) != 0)
+		update_free(u);
+}
+
+/* Lets the loop send the answer and free the update. */
+static void
 send_answer(struct mcp_update *u, int status, const struct hr_buf *body)
 {
 	const struct hr_act_answer a = {.status = status, .body = {hr_buf_str(body), body->len}};
-	HR_BUF(frame, LOG_MAX * 2);
 
-	hr_frame_put_answer(&frame, &a);
-	if (frame.fail == HR_OK)
-		(void)bufferevent_write(u->peer, frame.p, frame.len);
-	u->answered = true; /* the update is freed once the reply is sent */
+	hr_frame_put_answer(&u->out, &a);
+	u->answered = true;
+	hr_watch_free(u->watch);
+	u->watch = hr_loop_writable(u->hub->loop, u->fd, on_writable, u, NULL);
+	if (u->watch == NULL)
+		hr_log(HR_LOG_ERROR, "out of memory: an update of MCP servers is not answered");
 }
 
 static bool
@@ -258,85 +272,49 @@ apply(struct mcp_update *u, const struct hr_act_request *req)
 	}
 }
 
+/* Handles the request; a worker that hangs up, or sends more, is dropped. */
 static void
-readable(struct bufferevent *b, void *arg)
+on_readable(void *arg)
 {
 	struct mcp_update *u = arg;
-	struct evbuffer *in = bufferevent_get_input(b);
-	size_t len = evbuffer_get_length(in), n = 0, used, need;
-	const char *payload = NULL;
 	struct hr_act_request req;
-	uint32_t type = 0;
-	int r;
+	int r = u->applied ? -1 : hr_actin_read(u->fd, &u->in, &req, NULL);
 
-	if (u->applied || u->answered)
-		return;
-	r = hr_frame_get(evbuffer_pullup(in, -1), len, &type, &payload, &n, &used, &need, NULL);
-	if (r == 0)
-		return;
-	if (r < 0 || type != HR_FRAME_ACT || hr_frame_get_act(payload, n, &req, NULL) != 0)
+	if (r < 0)
 		update_free(u);
-	else
+	else if (r > 0)
 		apply(u, &req);
 }
 
 static void
-written(struct bufferevent *b, void *arg)
-{
-	struct mcp_update *u = arg;
-
-	(void)b;
-	if (u->answered)
-		update_free(u);
-}
-
-static void
-broken(struct bufferevent *b, short what, void *arg)
-{
-	(void)b;
-	if ((what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) != 0)
-		update_free(arg);
-}
-
-static void
-acceptable(void *arg)
+on_connection(void *arg)
 {
 	struct mcp_hub *hub = arg;
 	int fd = hr_fd_accept(hub->listener, SOCK_NONBLOCK, -1);
-	struct mcp_update *u;
+	struct mcp_update *u = fd >= 0 ? calloc(1, sizeof(*u)) : NULL;
 
-	if (fd < 0) {
-		if (errno != EAGAIN)
-			hr_log(HR_LOG_ERROR, "cannot accept a connection: %s", strerror(errno));
+	if (fd < 0 && errno != EAGAIN)
+		hr_log(HR_LOG_ERROR, "cannot accept a connection: %s", strerror(errno));
+	if (u == NULL) {
+		hr_fd_close(&fd);
 		return;
 	}
-	u = calloc(1, sizeof(*u));
-	if (u != NULL) {
-		u->hub = hub;
-		u->peer =
-		    bufferevent_socket_new(hr_loop_base(hub->loop), fd, BEV_OPT_CLOSE_ON_FREE);
-		u->timer = hr_loop_timer(hub->loop, waited, u, NULL);
-	}
-	if (u == NULL || u->peer == NULL || u->timer == NULL) {
-		if (u != NULL && u->peer != NULL)
-			bufferevent_free(u->peer);
-		else
-			hr_fd_close(&fd);
-		if (u != NULL)
-			hr_watch_free(u->timer);
-		free(u);
-		return;
-	}
+	u->hub = hub;
+	u->fd = fd;
+	hr_buf_init(&u->in, HR_ACTIN_MAX);
+	hr_buf_init(&u->out, LOG_MAX * 2);
 	LIST_INSERT_HEAD(&hub->updating, u, entry);
-	bufferevent_setcb(u->peer, readable, written, broken, u);
-	(void)bufferevent_enable(u->peer, EV_READ | EV_WRITE);
+	u->timer = hr_loop_timer(hub->loop, waited, u, NULL);
+	u->watch = hr_loop_readable(hub->loop, fd, on_readable, u, NULL);
+	if (u->timer == NULL || u->watch == NULL)
+		update_free(u);
 }
 
 int
 mcp_update_open(struct mcp_hub *hub, int listener, struct hr_err *err)
 {
 	hub->listener = listener;
-	hub->accepts = hr_loop_readable(hub->loop, listener, acceptable, hub, err);
+	hub->accepts = hr_loop_readable(hub->loop, listener, on_connection, hub, err);
 	if (hub->accepts == NULL)
 		return -1;
 	go_on(hub);
