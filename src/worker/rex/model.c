@@ -232,12 +232,26 @@ check_command(struct errors *e, const char *where, struct json_object *v)
 		add(e, "list_type", hr_buf_str(&at), "Input should be a valid list", v, NULL);
 }
 
-/* Lists the values as 'a', 'b' or 'c'. */
+void
+hr_rex_put_choices(struct hr_buf *msg, struct hr_buf *ctx, const char *const *values)
+{
+	HR_BUF(list, 256);
+	size_t i;
+
+	for (i = 0; values[i] != NULL; i++)
+		hr_buf_addf(&list, "%s'%s'",
+		    i == 0                  ? ""
+		    : values[i + 1] == NULL ? " or "
+					    : ", ",
+		    values[i]);
+	hr_buf_addf(msg, "Input should be %s", hr_buf_str(&list));
+	hr_buf_addf(ctx, "\"expected\":\"%s\"", hr_buf_str(&list));
+}
+
 static void
 check_one_of(
     struct errors *e, const char *where, const struct hr_rex_field *f, struct json_object *v)
 {
-	HR_BUF(list, 256);
 	HR_BUF(msg, 512);
 	HR_BUF(ctx, 512);
 	size_t i;
@@ -245,14 +259,7 @@ check_one_of(
 	for (i = 0; f->values[i] != NULL; i++)
 		if (hr_json_str_is(v, f->values[i]))
 			return;
-	for (i = 0; f->values[i] != NULL; i++)
-		hr_buf_addf(&list, "%s'%s'",
-		    i == 0                     ? ""
-		    : f->values[i + 1] == NULL ? " or "
-					       : ", ",
-		    f->values[i]);
-	hr_buf_addf(&msg, "Input should be %s", hr_buf_str(&list));
-	hr_buf_addf(&ctx, "\"expected\":\"%s\"", hr_buf_str(&list));
+	hr_rex_put_choices(&msg, &ctx, f->values);
 	add(e, "literal_error", where, hr_buf_str(&msg), v, hr_buf_str(&ctx));
 }
 

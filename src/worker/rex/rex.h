@@ -65,6 +65,9 @@ bool hr_rex_check_list(bool given, struct json_object *body, struct hr_answer *r
 bool hr_rex_refuse(struct hr_answer *ret, const char *type, const char *where, const char *msg,
     const char *input, const char *ctx);
 
+/* Appends the message and the context of a value that is none of these: 'a', 'b' or 'c'. */
+void hr_rex_put_choices(struct hr_buf *msg, struct hr_buf *ctx, const char *const *values);
+
 /* Returns a member of a checked body. p is NULL if the member is missing or null. */
 struct hr_span hr_rex_str(const struct hr_rex_call *c, const char *name);
 double hr_rex_number(const struct hr_rex_call *c, const char *name, double otherwise);

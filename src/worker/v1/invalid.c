@@ -84,7 +84,6 @@ hr_v1_one_of(struct hr_rex_call *c, const char *name, const char *type, const ch
     size_t *io)
 {
 	HR_BUF(text, HR_V1_TEXT_MAX);
-	HR_BUF(list, 256);
 	HR_BUF(msg, 512);
 	HR_BUF(ctx, 512);
 	struct hr_v1_input in = {"query", name, {NULL, 0}};
@@ -97,14 +96,8 @@ hr_v1_one_of(struct hr_rex_call *c, const char *name, const char *type, const ch
 			*io = i;
 			return true;
 		}
-		hr_buf_addf(&list, "%s'%s'",
-		    i == 0                  ? ""
-		    : values[i + 1] == NULL ? " or "
-					    : ", ",
-		    values[i]);
 	}
-	hr_buf_addf(&msg, "Input should be %s", hr_buf_str(&list));
-	hr_buf_addf(&ctx, "\"expected\":\"%s\"", hr_buf_str(&list));
+	hr_rex_put_choices(&msg, &ctx, values);
 	in.text = (struct hr_span){hr_buf_str(&text), text.len};
 	return hr_v1_invalid(c, &in, type, hr_buf_str(&msg), hr_buf_str(&ctx));
 }
