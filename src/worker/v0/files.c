@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <json-c/json.h>
@@ -28,15 +27,11 @@ static size_t
 limit_of(const struct hr_request *r)
 {
 	HR_BUF(text, 64);
-	unsigned long n;
-	const char *p;
-	char *end;
+	uint64_t n;
 
 	if (!hr_request_query(r, "limit", &text))
 		return LIMIT;
-	p = hr_buf_str(&text);
-	n = p[0] >= '0' && p[0] <= '9' ? strtoul(p, &end, 10) : 0;
-	return n == 0 || *end != '\0' || n > HR_DIRPAGE_MAX ? 0 : n;
+	return hr_live_number(hr_buf_str(&text), &n) && n <= HR_DIRPAGE_MAX ? (size_t)n : 0;
 }
 
 /* Reports why a path cannot be used, with a status that a client can act on. */
