@@ -34,7 +34,7 @@ hr_mcp_say(struct hr_mcp_call *c, const char *fmt, ...)
 	va_end(ap);
 }
 
-void
+bool
 hr_mcp_fail(struct hr_mcp_call *c, const char *fmt, ...)
 {
 	va_list ap;
@@ -47,6 +47,7 @@ hr_mcp_fail(struct hr_mcp_call *c, const char *fmt, ...)
 	va_start(ap, fmt);
 	put_line(&c->text, fmt, ap);
 	va_end(ap);
+	return false;
 }
 
 struct hr_span

@@ -71,9 +71,10 @@ extern const struct hr_mcp_tool hr_mcp_read, hr_mcp_write, hr_mcp_edit, hr_mcp_u
 extern const struct hr_mcp_tool hr_mcp_list, hr_mcp_glob, hr_mcp_grep;
 extern const struct hr_mcp_tool hr_mcp_ipython, hr_mcp_browse, hr_mcp_ports;
 
-/* Appends to the text block; hr_mcp_fail() replaces it by an error for the model. */
+/* Appends to the text block; hr_mcp_fail() replaces it by an error for the model and returns
+ * false. */
 void hr_mcp_say(struct hr_mcp_call *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void hr_mcp_fail(struct hr_mcp_call *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool hr_mcp_fail(struct hr_mcp_call *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Returns an argument, whose type was checked before. */
 /* Returns a string argument; p is NULL if it is missing. */

@@ -72,10 +72,8 @@ compose(struct hr_mcp_call *c, struct hr_span command, struct hr_buf *text)
 	struct hr_span cwd = hr_mcp_arg(c, "cwd");
 
 	if (cwd.p != NULL) {
-		if (memchr(cwd.p, '\0', cwd.len) != NULL) {
-			hr_mcp_fail(c, "cwd cannot hold a null character.");
-			return false;
-		}
+		if (memchr(cwd.p, '\0', cwd.len) != NULL)
+			return hr_mcp_fail(c, "cwd cannot hold a null character.");
 		hr_buf_adds(text, "cd -- ");
 		hr_shell_quote(text, cwd.p, cwd.len);
 		hr_buf_adds(text, " && ");
@@ -86,10 +84,8 @@ compose(struct hr_mcp_call *c, struct hr_span command, struct hr_buf *text)
 			struct hr_span v;
 
 			v.p = hr_json_str(value, &v.len);
-			if (!is_name(key) || memchr(v.p, '\0', v.len) != NULL) {
-				hr_mcp_fail(c, "\"%.100s\" cannot be a variable.", key);
-				return false;
-			}
+			if (!is_name(key) || memchr(v.p, '\0', v.len) != NULL)
+				return hr_mcp_fail(c, "\"%.100s\" cannot be a variable.", key);
 			hr_buf_addf(text, "export %s=", key);
 			hr_shell_quote(text, v.p, v.len);
 			hr_buf_adds(text, " && ");
@@ -417,10 +413,8 @@ put_keys(struct hr_mcp_call *c, struct json_object *list, struct hr_buf *names)
 	size_t i, len, n = json_object_array_length(list), got;
 	const char *name;
 
-	if (n > KEYS_MAX) {
-		hr_mcp_fail(c, "At most %d keys at a time.", KEYS_MAX);
-		return false;
-	}
+	if (n > KEYS_MAX)
+		return hr_mcp_fail(c, "At most %d keys at a time.", KEYS_MAX);
 	for (i = 0; i < n; i++) {
 		name = hr_json_str(json_object_array_get_idx(list, i), &len);
 		got = 0;

@@ -30,8 +30,7 @@ enter(struct hr_mcp_call *c, struct hr_account_own *own)
 	hr_account_find(&shell, c->env->shell_uid);
 	if (hr_account_enter(&shell, own) == 0)
 		return true;
-	hr_mcp_fail(c, "The sandbox cannot look as the shell's user: %s", strerror(errno));
-	return false;
+	return hr_mcp_fail(c, "The sandbox cannot look as the shell's user: %s", strerror(errno));
 }
 
 /* Sets the home directories where the shell's account has its settings. */

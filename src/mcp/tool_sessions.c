@@ -16,12 +16,10 @@ hr_mcp_session(struct hr_mcp_call *c, char ret[HR_MCP_SESSION])
 	ret[0] = '\0';
 	if (name.p == NULL || name.len == 0 || (name.len == 7 && memcmp(name.p, "default", 7) == 0))
 		return true;
-	if (name.len >= HR_MCP_SESSION || !hr_session_name_fits(name.p, name.len)) {
-		hr_mcp_fail(c,
+	if (name.len >= HR_MCP_SESSION || !hr_session_name_fits(name.p, name.len))
+		return hr_mcp_fail(c,
 		    "A session's name has up to 32 letters, digits, _ . and - and begins "
 		    "with a letter or a digit.");
-		return false;
-	}
 	memcpy(ret, name.p, name.len);
 	ret[name.len] = '\0';
 	return true;

@@ -81,20 +81,17 @@ hr_mcp_handle_read(struct hr_mcp_call *c, struct hr_mcp_wait *ret)
 	if (p != NULL && strlen(p) == given.len && read_process(p, ret))
 		return true;
 	if (p == NULL || strlen(p) != given.len || !number(&p, 10, '-', &id) || id == 0 ||
-	    !number(&p, 16, '-', &started) || !number(&p, 10, '@', &ret->from)) {
-		hr_mcp_fail(
+	    !number(&p, 16, '-', &started) || !number(&p, 10, '@', &ret->from))
+		return hr_mcp_fail(
 		    c, "That is no handle: take the one of the last answer to run or wait.");
-		return false;
-	}
 	ret->id = (int64_t)id;
 	ret->started = (int64_t)started;
 	len = strlen(p);
 	if (strcmp(p, "default") != 0) {
-		if (!hr_session_name_fits(p, len) || len >= sizeof(ret->session)) {
-			hr_mcp_fail(c, "That is no handle: take the one of the last answer to run "
-				       "or wait.");
-			return false;
-		}
+		if (!hr_session_name_fits(p, len) || len >= sizeof(ret->session))
+			return hr_mcp_fail(c,
+			    "That is no handle: take the one of the last answer to run "
+			    "or wait.");
 		memcpy(ret->session, p, len);
 	}
 	return true;
