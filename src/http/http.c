@@ -4,10 +4,13 @@
 
 #include "http/http_int.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -212,6 +215,26 @@ set_pem(CURL *e, CURLoption option, const char *pem)
 	return hr_curl.easy_setopt(e, option, &blob) == CURLE_OK;
 }
 
+/* Returns true if the URL's host is this machine, which no proxy of another machine can reach. */
+static bool
+stays_here(const char *url)
+{
+	const char *host = strstr(url, "://");
+	struct in_addr a;
+	char name[64];
+
+	if (host == NULL)
+		return false;
+	host += 3;
+	if (strncmp(host, "[::1]", 5) == 0)
+		return strchr(":/?#", host[5]) != NULL;
+	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(host, ":/?#"), host);
+	if (memchr(host, '@', strcspn(host, "/?#")) != NULL)
+		return false;
+	return strcasecmp(name, "localhost") == 0 ||
+	       (inet_pton(AF_INET, name, &a) == 1 && ntohl(a.s_addr) >> 24 == IN_LOOPBACKNET);
+}
+
 int
 hr_http_set_peer(CURL *e, const struct hr_http_request *req, struct curl_slist **ret_connect_to)
 {
@@ -226,8 +249,9 @@ hr_http_set_peer(CURL *e, const struct hr_http_request *req, struct curl_slist *
 		    hr_curl.easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, req->unix_socket) != CURLE_OK;
 		bad |= hr_curl.easy_setopt(e, CURLOPT_PROXY, "") != CURLE_OK;
 	}
-	if (req->proxy != NULL)
-		bad |= hr_curl.easy_setopt(e, CURLOPT_PROXY, req->proxy) != CURLE_OK;
+	if (req->proxy != NULL || stays_here(req->url))
+		bad |= hr_curl.easy_setopt(
+			   e, CURLOPT_PROXY, req->proxy != NULL ? req->proxy : "") != CURLE_OK;
 	if (req->connect_to != NULL) {
 		(void)snprintf(to, sizeof(to), "::%s", req->connect_to);
 		*ret_connect_to = hr_curl.slist_append(NULL, to);

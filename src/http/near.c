@@ -94,30 +94,14 @@ is_plain(const char *url)
 	return true;
 }
 
-static bool
-has_proxy(const struct hr_http_request *req)
-{
-	static const char *const names[] = {"http_proxy", "all_proxy", "ALL_PROXY"};
-	const char *v;
-	size_t i;
-
-	if (req->unix_socket != NULL)
-		return false;
-	if (req->proxy != NULL)
-		return *req->proxy != '\0';
-	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if ((v = getenv(names[i])) != NULL && *v != '\0')
-			return true;
-	return false;
-}
-
 bool
 hr_near_can(const struct hr_http_request *req)
 {
+	bool direct = req->unix_socket != NULL || req->proxy == NULL || *req->proxy == '\0';
 	struct where w;
 
-	return !req->http2 && req->file == NULL && req->source == NULL && req->connect_to == NULL &&
-	       is_plain(req->url) && where_of(req, &w) && !has_proxy(req);
+	return direct && !req->http2 && req->file == NULL && req->source == NULL &&
+	       req->connect_to == NULL && is_plain(req->url) && where_of(req, &w);
 }
 
 /* ---- the request ---- */

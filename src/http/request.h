@@ -52,7 +52,8 @@ struct hr_http_request {
 	bool insecure; /* do not verify the server's certificate */
 	/* PEM texts for TLS; NULL: the system's authorities, no certificate */
 	const char *ca_pem, *cert_pem, *key_pem;
-	const char *proxy;      /* URL of the proxy; "": no proxy; NULL: the environment decides */
+	/* URL of the proxy; "": no proxy; NULL: the environment decides, except for this machine */
+	const char *proxy;
 	const char *connect_to; /* "HOST:PORT" to connect to; TLS keeps the URL's name; or NULL */
 };
 

@@ -1115,7 +1115,7 @@ def mistakes_in_the_file():
                 ("[core]\n[sandbox]\ntimout = 3\n", 0, 'Unknown config key "timout" in [sandbox] section; did you mean '
                                                         '"timeout"?'),
                 ("[core]\n[sandbox.limits]\nmem_limt = '1g'\n", 0, 'did you mean "mem_limit"?'),
-                ("[core]\n[sandbox]\ntimeout = 'x'\n", 1, "Error in [sandbox] section in config.toml"),
+                ("[core]\n[sandbox]\ntimeout = 'x'\n", 1, 'Error in [sandbox] section in config.toml: "timeout" is of'),
                 ("[core]\n[sandbox\n", 1, "Cannot parse config.toml: "),
                 ("[core]\na = \n", 1, "Cannot parse config.toml: ")):
             for command in (("ps",), ("up", "-q")):
@@ -1125,6 +1125,14 @@ def mistakes_in_the_file():
                 os.unlink(f.name)
                 equal((done.returncode, said in done.stderr or (command[-1] == "-q" and status == 0)), (status, True),
                       (text, command, done.stderr))
+
+
+def proxies():
+    """The proxy of the environment reaches no server of this machine, so requests to one do not use it."""
+    nowhere = "http://127.0.0.1:1"
+    with Host(http_proxy=nowhere, https_proxy=nowhere, all_proxy=nowhere, no_proxy="example.org") as h:
+        h.ok("up", "-q")
+        equal(h.ok("run", "echo direct"), "direct\n")
 
 
 def cells():
@@ -1232,7 +1240,7 @@ def main():
                  terminal, wrong_usage, help_and_completion, settings, mcp_servers, decisions_without_a_server,
                  loadable_backend, kind_of_ones_own,
                  settings_of_a_kind, limits_that_do_not_hold, copies_as_cp_has_them, in_a_directory, listed,
-                 reasons_of_a_clone, mistakes_in_the_file, cells,
+                 reasons_of_a_clone, mistakes_in_the_file, proxies, cells,
                  plugins_at_first_touch):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()

@@ -187,6 +187,8 @@ START_TEST(what_is_for_libcurl)
 		ck_assert(!hr_near_can(&req));
 		req.http2 = false;
 		ck_assert_int_eq(setenv("http_proxy", "http://proxy:3128", 1), 0);
+		ck_assert(hr_near_can(&req) == urls[i].ours);
+		req.proxy = "http://proxy:3128";
 		ck_assert(hr_near_can(&req) == (urls[i].ours && urls[i].unix_socket != NULL));
 		ck_assert_int_eq(unsetenv("http_proxy"), 0);
 	}
@@ -297,6 +299,32 @@ START_TEST(a_request)
 	    "application/x-www-form-urlencoded\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
 	    (int)strcspn(s.url + 7, "/"), s.url + 7);
 	ck_assert_str_eq(s.got, want);
+	ck_assert_str_eq(hr_buf_str(&a.body), "hi");
+	hr_http_answer_done(&a);
+}
+END_TEST
+
+/* libcurl serves this name, and takes a proxy from the environment for others. */
+START_TEST(no_proxy_here)
+{
+	struct server s = {
+	    .answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", .read_first = 100};
+	struct hr_http_request req = {.method = "GET", .watch_fd = -1, .timeout_s = 60};
+	struct hr_err err = {0};
+	struct hr_http *h = hr_http_new(&err);
+	struct hr_http_answer a;
+	char url[80];
+
+	ck_assert_ptr_nonnull(h);
+	start(&s);
+	(void)snprintf(url, sizeof(url), "http://localhost%s", strchr(s.url + 7, ':'));
+	req.url = url;
+	ck_assert(!hr_near_can(&req));
+	ck_assert_int_eq(setenv("http_proxy", "http://127.0.0.1:1", 1), 0);
+	ck_assert_msg(hr_http_do(h, &req, &a, &err) == 0, "%s", err.msg);
+	ck_assert_int_eq(unsetenv("http_proxy"), 0);
+	hr_http_free(h);
+	stop(&s);
 	ck_assert_str_eq(hr_buf_str(&a.body), "hi");
 	hr_http_answer_done(&a);
 }
@@ -647,6 +675,7 @@ main(void)
 	tcase_set_timeout(n, 60);
 	tcase_add_test(n, what_is_for_libcurl);
 	tcase_add_test(n, a_request);
+	tcase_add_test(n, no_proxy_here);
 	tcase_add_test(n, answered_too_early);
 	tcase_add_test(n, answered_without_end);
 	tcase_add_test(n, answered_drop_by_drop);
