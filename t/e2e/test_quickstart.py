@@ -82,9 +82,16 @@ def sandbox():
         equal(json.loads(c.ok("ps", "--json")), [])
 
 
+def checked():
+    """The sandbox is shown, though the proxy of the environment does not reach it."""
+    with Checkout(http_proxy="http://127.0.0.1:1") as c:
+        equal("Hello world" in "\n".join(c.quickstart("check")), True, "shown")
+
+
 def main():
     tap = Tap()
     tap.run("sandbox", sandbox)
+    tap.run("checked", checked)
     return tap.done()
 
 
