@@ -46,6 +46,7 @@ struct cli {
 	char *state_dir;
 	const char *const *env;
 	struct hr_config *config;
+	int out;          /* status of printing a log's lines */
 	int64_t drawn_ms; /* time of drawing the progress line; 0: none is drawn */
 	/* state of the progress rate (progress.c) */
 	int64_t began_ms;

@@ -178,7 +178,7 @@ cli_put_net_event(struct hr_buf *b, struct json_object *o)
 static int
 on_event(void *arg, const char *line, size_t len)
 {
-	const struct cli *c = arg;
+	struct cli *c = arg;
 	HR_PUT struct json_object *o = NULL;
 	HR_BUF(b, LINE_MAX_BYTES);
 
@@ -189,7 +189,7 @@ on_event(void *arg, const char *line, size_t len)
 	else
 		cli_put_net_event(&b, o);
 	hr_buf_addc(&b, '\n');
-	return cli_out_buf(&b); /* an error ends the command: nothing reads its output */
+	return c->out = cli_out_buf(&b); /* an error ends the command: nothing reads its output */
 }
 
 static const struct cli_option log_options[] = {
@@ -205,7 +205,7 @@ print_log(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 
 	s->host.stop_fd = cli_reader_gone();
 	r = hr_sandbox_network_log(s, cli_value(a, 'f') != NULL, on_event, c, &err) == 0
-		? CLI_OK
+		? c->out
 		: cli_fail(&err);
 	hr_fd_close(&s->host.stop_fd);
 	return r;

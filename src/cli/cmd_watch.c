@@ -40,7 +40,7 @@ on_line(void *arg, const char *line, size_t len)
 		hr_quote_text(&b, line, len);
 	}
 	hr_buf_addc(&b, '\n');
-	return cli_out_buf(&b);
+	return c->out = cli_out_buf(&b);
 }
 
 int
@@ -62,7 +62,7 @@ logs(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 
 	/* a followed log may be silent for hours */
 	s->host.stop_fd = cli_reader_gone();
-	r = hr_sandbox_logs(s, cli_value(a, 'f') != NULL, on_line, c, &err) == 0 ? CLI_OK
+	r = hr_sandbox_logs(s, cli_value(a, 'f') != NULL, on_line, c, &err) == 0 ? c->out
 										 : cli_fail(&err);
 	hr_fd_close(&s->host.stop_fd);
 	return r;

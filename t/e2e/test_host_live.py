@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.host import PATIENCE, Host  # noqa: E402
+from lib.host import BUILD, PATIENCE, Host  # noqa: E402
 from lib.seat import Seat  # noqa: E402
 from lib.tap import Tap, equal  # noqa: E402
 
@@ -161,6 +161,10 @@ def nobody_reads():
             p.wait(PATIENCE)
             equal(p.stderr.read(), "", line)
             p.stderr.close()
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([os.path.join(BUILD, "handrail"), "logs"], env=h.env, stdout=full,
+                                  stderr=subprocess.PIPE, timeout=PATIENCE)
+        equal((done.returncode, b"No space left" in done.stderr), (1, True), "a line that cannot be printed")
 
 
 def seq(last):
