@@ -422,8 +422,7 @@ run_attached(struct cli *c, const struct cli_command *cmd, const struct cli_args
 int
 cli_no_name(const char *name)
 {
-	return cli_usage(
-	    "invalid sandbox name \"%.200s\": use letters, digits, '_', '.' and '-'", name);
+	return cli_usage("invalid sandbox name \"%.200s\": " HR_SID_RULE, name);
 }
 
 static void

@@ -119,8 +119,8 @@ sandbox_init(struct hr_sandbox *s, const struct hr_config *c, const struct hr_sa
 	const char *sid = o->sid != NULL ? o->sid : "default";
 
 	if (!hr_sid_valid(sid))
-		return hr_err_set(err, HR_E_INVAL,
-		    "invalid sandbox name \"%s\": use letters, digits, '_', '.' and '-'", sid);
+		return hr_err_set(
+		    err, HR_E_INVAL, "invalid sandbox name \"%.200s\": " HR_SID_RULE, sid);
 	s->config = hr_config_copy(c, err);
 	if (s->config == NULL)
 		return -1;

@@ -24,7 +24,6 @@
 
 #define RECORD_MAX (1u << 20)
 #define SUFFIX ".json"
-#define SID_MAX 200
 
 char *
 hr_record_path(const char *state_dir, const char *sid, const char *suffix)
@@ -285,7 +284,7 @@ hr_sid_valid(const char *sid)
 	size_t n = strlen(sid);
 	size_t i;
 
-	if (n == 0 || n > SID_MAX || !isalnum((unsigned char)sid[0]))
+	if (n == 0 || n > HR_SID_MAX || !isalnum((unsigned char)sid[0]))
 		return false;
 	for (i = 0; i < n; i++)
 		if (!isalnum((unsigned char)sid[i]) && strchr("_.-", sid[i]) == NULL)

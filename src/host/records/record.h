@@ -37,5 +37,8 @@ void hr_record_remove_start(const char *state_dir, const char *sid);
 /* Returns true for a valid name of a sandbox, which becomes part of the names of a file and of a
  * container. */
 bool hr_sid_valid(const char *sid);
+#define HR_SID_MAX 200
+#define HR_SID_RULE                                                                                \
+	"use letters, digits, '_', '.' and '-', at most 200, and first a letter or a digit"
 
 #endif

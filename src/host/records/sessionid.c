@@ -29,8 +29,8 @@ hr_session_id(const struct hr_config *c, const char *name, struct hr_err *err)
 		return NULL;
 	name = name != NULL ? name : random;
 	if (!hr_sid_valid(name)) {
-		(void)hr_err_set(err, HR_E_INVAL,
-		    "invalid sandbox name \"%.200s\": use letters, digits, '_', '.' and '-'", name);
+		(void)hr_err_set(
+		    err, HR_E_INVAL, "invalid sandbox name \"%.200s\": " HR_SID_RULE, name);
 		return NULL;
 	}
 	hr_buf_addf(&b, "%s%s", name, secret != NULL ? secret : "None");
