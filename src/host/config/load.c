@@ -70,7 +70,7 @@ section_error(const char *section, const char *file, const char *why, struct hr_
 		return hr_err_set(err, HR_E_INVAL, "Invalid kubernetes configuration: %s", why);
 	if (strcmp(section, "mcp") == 0)
 		return hr_err_set(err, HR_E_INVAL, "Error in MCP sections in %s", file);
-	return hr_err_set(err, HR_E_INVAL, "Error in [%s] section in %s", section, file);
+	return hr_err_set(err, HR_E_INVAL, "Error in [%s] section in %s: %s", section, file, why);
 }
 
 static int apply_section(struct hr_config *c, const char *section, struct json_object *table,
@@ -229,8 +229,8 @@ hr_config_apply(struct hr_config *c, struct json_object *root, const char *file,
 }
 
 /* Loads the file. Skips an untrusted file that the caller did not name, so that a user who can
- * write in a directory cannot block others who work there. A named file is an error then, and so is
- * a trusted file that cannot be parsed. */
+ * write in a directory cannot block others who work there. A named file that cannot be read is an
+ * error, and so is a trusted file that cannot be parsed. */
 static int
 load_toml(struct hr_config *c, const char *named, struct hr_err *err)
 {
@@ -242,7 +242,7 @@ load_toml(struct hr_config *c, const char *named, struct hr_err *err)
 	int r = 0;
 
 	if (hr_trust_read(file, HR_TRUST_NOBODY, &b, &e) != 0) {
-		if (named != NULL && e.code == HR_E_UNTRUSTED)
+		if (named != NULL && e.sys != ENOENT)
 			r = hr_err_from(err, HR_E_INVAL, &e);
 		else if (e.sys != ENOENT)
 			hr_config_warn(c, "%s", e.msg);
