@@ -21,9 +21,15 @@ static const struct hr_fleet_backing *const backings[] = {
 int
 hr_fleet_directory(const char *dir, struct hr_err *err)
 {
+	struct hr_err e = {0};
 	struct stat st;
 
-	if (hr_path_mkdirs_own(dir, 0700, NULL, err) != 0 || hr_trust_directory(dir, err) != 0)
+	if (hr_path_mkdirs_own(dir, 0700, NULL, &e) != 0)
+		return hr_err_set(err, HR_E_SYS, "%s%s", e.msg,
+		    e.sys == EACCES ? "; choose a directory of yours with --state-dir, or after "
+				      "\"handrail fleet init\""
+				    : "");
+	if (hr_trust_directory(dir, err) != 0)
 		return -1;
 	/* another program made it, or its owner opened it to others */
 	if (stat(dir, &st) != 0 ||

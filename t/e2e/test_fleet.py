@@ -16,6 +16,7 @@ import sqlite3
 import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 import urllib.parse
 
@@ -26,7 +27,7 @@ from lib.fleet import Fleet, free_port  # noqa: E402
 from lib.host import BUILD, PATIENCE, SRC  # noqa: E402
 from lib.metrics import samples  # noqa: E402
 from lib.seat import Seat  # noqa: E402
-from lib.supervised import find_program  # noqa: E402
+from lib.supervised import ROOT, find_program, need_entrance  # noqa: E402
 from lib.tap import Skip, Tap, equal  # noqa: E402
 
 STAND_IN = os.path.join(SRC, "t", "e2e", "vscode_server.py")
@@ -785,6 +786,21 @@ def held_without_a_key():
             c.close()
 
 
+def no_rights():
+    """The message names the option, where the account may not make the directory of the fleet."""
+    need_entrance()
+    closed = tempfile.mkdtemp(prefix="e2e-fleet-")
+    try:
+        os.chmod(closed, 0o555)
+        done = subprocess.run([os.path.join(BUILD, "handrail-fleetd"), "--init", "--state-dir", closed + "/fleet"],
+                              user="nobody" if ROOT else None, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              universal_newlines=True, timeout=PATIENCE)
+        equal((done.returncode, "Permission denied; choose a directory of yours with --state-dir" in done.stderr),
+              (1, True), done.stderr)
+    finally:
+        os.rmdir(closed)
+
+
 def one_service():
     with Fleet() as f:
         p = f.spawn()
@@ -987,7 +1003,7 @@ TESTS = [by_the_command, revoked, cannot_pause, batch, nulls_and_doubles, what_a
          slow_bodies, no_descriptors, keys_and_tenants, routes_of_the_document, tenants, events, routes,
          editor, many_at_once, sample_site, settings_of_a_back_end, names_in_urls, one_that_dies, one_half_cleared_away,
          home_of_a_start_that_was_killed, idle,
-         open_stream, held_without_a_key, one_service, doctor, full_disk, pool]
+         open_stream, held_without_a_key, no_rights, one_service, doctor, full_disk, pool]
 
 if __name__ == "__main__":
     sys.exit(main())

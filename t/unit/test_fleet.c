@@ -1559,6 +1559,8 @@ START_TEST(a_store_that_was_only_begun)
 	ck_assert_int_eq(fclose(f), 0);
 	ck_assert_ptr_null(hr_sqlite_open(dir, false, &err));
 	ck_assert_int_eq(err.code, HR_E_NOTFOUND);
+	(void)snprintf(path, sizeof(path), "\"handrail fleet init %s\" makes one", dir);
+	ck_assert_msg(strstr(err.msg, path) != NULL, "%s", err.msg);
 	/* the attempt has left what a killed one leaves: a file in WAL mode without a table */
 	hr_store_close(open_store());
 	ck_assert_ptr_nonnull((fleet.store = hr_sqlite_open(dir, false, &err)));

@@ -189,10 +189,10 @@ read_version(struct hr_sqlite *s, const char *dir, bool make, struct hr_err *err
 		return -1;
 	/* a process killed before its first transaction leaves an empty file */
 	if (version == 0 && tables == 0)
-		return make
-			   ? 0
-			   : hr_err_set(err, HR_E_NOTFOUND,
-				 "there is no fleet in %s; \"handrail fleet init\" makes one", dir);
+		return make ? 0
+			    : hr_err_set(err, HR_E_NOTFOUND,
+				  "there is no fleet in %s; \"handrail fleet init %s\" makes one",
+				  dir, dir);
 	if (version == 3)
 		return 2;
 	if (version != STORE_VERSION)
@@ -274,7 +274,7 @@ open_file(struct hr_sqlite *s, const char *dir, const char *path, const char *lo
 		    "another process serves the fleet of %s; one store has one service", dir);
 	if (!make && access(path, F_OK) != 0)
 		return hr_err_set(err, HR_E_NOTFOUND,
-		    "there is no fleet in %s; \"handrail fleet init\" makes one", dir);
+		    "there is no fleet in %s; \"handrail fleet init %s\" makes one", dir, dir);
 	if (make_private(path, make, err) != 0 || open_db(s, path, SQLITE_OPEN_READWRITE, err) != 0)
 		return -1;
 	if (sqlite3_exec(s->db,
