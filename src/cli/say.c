@@ -144,7 +144,7 @@ cli_fail(const struct hr_err *err)
 		say_git(err->msg);
 	else if (strncmp(err->msg, no_engine, sizeof(no_engine) - 1) == 0)
 		cli_say(
-		    "there is no Docker Engine that can be used. %s \"handrail up -r local\" needs "
+		    "there is no Docker Engine that can be used. %s \"handrail up -r box\" needs "
 		    "none; \"handrail doctor docker\" prints what to fix",
 		    err->msg + sizeof(no_engine) - 1);
 	else

@@ -93,7 +93,7 @@ BEFORE = (
     (2, '--payload cannot be used with the back-end local', "up --payload payload"),
     (2, 'the back-end local runs on this machine and has no images', "up --image python:3.12"),
     (2, 'the back-end cli runs on this machine and has no images', "up -r cli -i python:3.12"),
-    (1, '"handrail up -r local" needs none', "up -r docker"),
+    (1, '"handrail up -r box" needs none', "up -r docker"),
     (2, 'option "-i" needs a value', "up -i"),
 )
 WITH = (

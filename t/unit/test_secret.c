@@ -96,7 +96,8 @@ START_TEST(life)
 	ck_assert_int_eq(st.st_mode & 07777, 0700);
 	ck_assert_int_eq(hr_secret_remove(state, "github", NULL), 0);
 	ck_assert_int_eq(hr_secret_remove(state, "github", &err), -1);
-	ck_assert_str_eq(err.msg, "there is no secret \"github\"");
+	ck_assert_str_eq(
+	    err.msg, "there is no secret \"github\"; \"handrail secret list\" lists them");
 	list_is("a-B_9 ");
 }
 END_TEST

@@ -140,8 +140,10 @@ hr_secret_remove(const char *state_dir, const char *name, struct hr_err *err)
 		return -1;
 	if (hr_path_unlink(path) == 0)
 		return 0;
-	return errno == ENOENT ? hr_err_set(err, HR_E_NOTFOUND, "there is no secret \"%s\"", name)
-			       : hr_err_sys(err, errno, "remove %s", path);
+	return errno == ENOENT
+		   ? hr_err_set(err, HR_E_NOTFOUND,
+			 "there is no secret \"%s\"; \"handrail secret list\" lists them", name)
+		   : hr_err_sys(err, errno, "remove %s", path);
 }
 
 /* Adds the names in a directory that are not in the list yet; a missing directory has none. */

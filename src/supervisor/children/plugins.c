@@ -188,8 +188,9 @@ hr_plugins_load(struct hr_plugins *ps, struct hr_err *err)
 		if (r < 0)
 			return -1;
 		if (r == 0)
-			return hr_err_set(
-			    err, HR_E_NOTFOUND, "Plugin %.64s not found", names->v[i]);
+			return hr_err_set(err, HR_E_NOTFOUND,
+			    "Plugin %.64s not found in %s/plugins and plugin_path", names->v[i],
+			    ps->ctx->datadir);
 	}
 	if (each_dir(ps, load_implied, NULL, err) < 0)
 		return -1;
