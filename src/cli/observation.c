@@ -243,7 +243,10 @@ show(const struct cli *c, const char *text, struct json_object *obs, bool shown)
 		return CLI_OK;
 	}
 	if (is_error(obs)) {
-		cli_say("%s", strncmp(p, "ERROR:\n", 7) == 0 ? p + 7 : p);
+		cli_say("%s%s", strncmp(p, "ERROR:\n", 7) == 0 ? p + 7 : p,
+		    strcmp(p, "ERROR_BINARY_FILE") == 0
+			? ": the file is not certain to be text; \"handrail get\" copies it"
+			: "");
 		return CLI_OK;
 	}
 	n = shown ? json_object_get_string_len(content) : 0;

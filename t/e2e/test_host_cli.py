@@ -166,7 +166,7 @@ def files():
         h.fails(1, "Cannot read directory: .", "read", ".")
         with open(h.mine("bin"), "wb") as f:
             f.write(b"\0\1\2")
-        h.fails(1, "ERROR_BINARY_FILE", "read", "bin")
+        h.fails(1, 'ERROR_BINARY_FILE: the file is not certain to be text; "handrail get" copies it', "read", "bin")
         h.fails(1, "ERROR_BINARY_FILE", "edit", "bin", "a", "b")
         with open(h.mine("bad"), "wb") as f:
             f.write(b"caf\351 is enough text to be taken for text\n")
