@@ -23,7 +23,9 @@
 #define STRAYS_TERM_MS 1000 /* ms until SIGKILL, for leftover processes of commands */
 /* ms after which a leftover process is left alone: a setuid program of another user */
 #define STRAYS_KILL_MS 2000
-#define REST_MS 50        /* ms between readiness and the start of the rest */
+/* ms between readiness and the start of the rest, which a sandbox with a short life never needs; a
+ * pool that needs more workers starts them itself */
+#define REST_MS 2000
 #define EDGE_FAST_MS 2000 /* ms for nginx to end after SIGTERM */
 
 static void end_press(struct hr_server *s);

@@ -216,6 +216,7 @@ def workers_have_few_rights():
     """Neither they nor what they start can trace, whatever their user."""
     need_root()
     with Rooted() as s:
+        s.workers("live")  # all there
         for pid in s.pids("handrail-worker"):
             s.until("%d has given up its rights" % pid, lambda: has_given_up_rights(pid))
             with open("/proc/%d/status" % pid) as f:

@@ -17,6 +17,8 @@
 #include "base/loop.h"
 #include "supervisor/run/context.h"
 
+#define SOON_MS 50 /* ms for which the only worker of a staged pool may be busy */
+
 unsigned
 hr_pool_count(const struct hr_pool *p, unsigned *ret_busy)
 {
@@ -182,9 +184,14 @@ hr_pool_full(struct hr_pool *p)
 {
 	unsigned staying = pool_staying(p), busy, more;
 
-	/* a single worker is soon free again, or more are started soon */
-	if (hr_service_ends(&p->svc) || staying >= p->max || p->all->staged)
+	if (hr_service_ends(&p->svc) || staying >= p->max)
 		return;
+	/* the single worker is soon free again, as a rule */
+	if (p->all->staged && staying < p->wanted &&
+	    (p->growing || hr_watch_arm(p->grow, SOON_MS, NULL) == 0)) {
+		p->growing = true;
+		return;
+	}
 	(void)hr_pool_count(p, &busy);
 	/* grows by half, so that a burst takes few steps */
 	more = staying / 2 > 0 ? staying / 2 : 1;
@@ -195,6 +202,18 @@ hr_pool_full(struct hr_pool *p)
 		return;
 	pool_limits(p);
 	pool_start(p, p->wanted);
+}
+
+/* Starts the workers that hr_pools.staged holds back, if no other one is free. */
+static void
+pool_grow(void *arg)
+{
+	struct hr_pool *p = arg;
+	unsigned busy, n = hr_pool_count(p, &busy);
+
+	p->growing = false;
+	if (!pool_rests(p) && busy == n)
+		pool_start(p, p->wanted);
 }
 
 /* Corrects the busy counter, which a worker's death between two instructions can leave wrong: only
@@ -359,7 +378,9 @@ hr_pool_open(struct hr_pool *p, struct hr_err *err)
 
 	p->shrink = hr_loop_timer(ctx->loop, pool_shrink, p, err);
 	p->insist = hr_loop_timer(ctx->loop, pool_insist, p, err);
-	if (p->shrink == NULL || p->insist == NULL || hr_service_open(&p->svc, err) < 0)
+	p->grow = hr_loop_timer(ctx->loop, pool_grow, p, err);
+	if (p->shrink == NULL || p->insist == NULL || p->grow == NULL ||
+	    hr_service_open(&p->svc, err) < 0)
 		return -1;
 	hr_pool_socket_name(p, file);
 	pool_limits(p);
@@ -405,6 +426,7 @@ hr_pool_stop(struct hr_pool *p, bool fast)
 {
 	pool_ignore_demand(p);
 	hr_watch_disarm(p->shrink);
+	hr_watch_disarm(p->grow);
 	hr_service_stop(&p->svc, fast ? SIGKILL : SIGTERM, 0);
 	if (!hr_pool_gone(p) && p->insist != NULL)
 		(void)hr_watch_arm(p->insist, HR_POOL_INSIST_MS, NULL);
@@ -429,7 +451,8 @@ hr_pool_close(struct hr_pool *p)
 	hr_service_done(&p->svc);
 	hr_watch_free(p->shrink);
 	hr_watch_free(p->insist);
+	hr_watch_free(p->grow);
 	pool_ignore_demand(p);
-	p->shrink = p->insist = NULL;
+	p->shrink = p->insist = p->grow = NULL;
 	hr_fd_close(&p->listener);
 }

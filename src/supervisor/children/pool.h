@@ -40,7 +40,8 @@ struct hr_pool {
 	struct hr_watch *shrink; /* armed while there are more than `min` workers */
 	struct hr_watch *insist; /* armed while workers retire */
 	struct hr_watch *demand; /* armed while the pool is empty on purpose; or NULL */
-	bool shrinking;
+	struct hr_watch *grow;   /* armed while the only worker of a staged pool is busy */
+	bool shrinking, growing;
 };
 
 #define HR_POOLS 5 /* control, files, action, live, page; also the index on the scoreboard */
@@ -58,7 +59,7 @@ struct hr_pools {
 	void *arg;
 	bool slot_used[HR_SCOREBOARD_SLOTS];
 	unsigned viewer_places; /* number of workers for files beyond the settings' number */
-	bool staged;            /* one worker per pool is started until there is time for more */
+	bool staged;            /* one worker per pool, until it needs more or has time for more */
 	int image;              /* see worker_image() in workerproc.c; -1: none */
 	bool plain_image;       /* the image cannot be made */
 };
@@ -76,7 +77,8 @@ void hr_pool_fill(struct hr_pool *p);
 void hr_pool_start_on_demand(struct hr_pool *p);
 /* Starts the workers that hr_pools.staged held back. */
 void hr_pool_complete(struct hr_pool *p);
-/* Grows the pool after a worker took the last free place. */
+/* Grows the pool after a worker took the last free place: at once, or if hr_pools.staged holds
+ * workers back, after a moment in which none becomes free. */
 void hr_pool_full(struct hr_pool *p);
 /* Starts new workers on the same socket; then the old ones end, each after its request. */
 void hr_pool_recycle(struct hr_pool *p);
