@@ -570,6 +570,17 @@ check_heal(const char *broken, const char *want)
 	ck_assert_msg(strcmp(codes(NULL), want) == 0, "%s: %s", broken, codes(NULL));
 }
 
+START_TEST(the_builtin_removes_files)
+{
+	use_module(1);
+	put_rcfile("");
+	(void)run("mkdir d e; : >d/a; ln -s a d/b; : >d/c; : >e/a; PATH=\n"
+		  "__hr_line d/a d/b d/c d\n__hr_line none none e/b e\ntest -d e -a ! -e d\n",
+	    "\n");
+	ck_assert_str_eq(codes(NULL), "0 0 0 1 0 ");
+}
+END_TEST
+
 START_TEST(a_lost_hook_can_be_put_back)
 {
 	static const char lost[] = "0 6 3 ";
@@ -677,6 +688,7 @@ main(void)
 	tcase_add_loop_test(tc, a_child_shell_does_not_wait, 0, 2);
 	tcase_add_loop_test(tc, a_keeper_that_is_gone_is_not_waited_for, 0, 2);
 	tcase_add_loop_test(tc, a_start_up_file_of_the_user, 0, 2);
+	tcase_add_test(tc, the_builtin_removes_files);
 	tcase_add_loop_test(tc, a_lost_hook_can_be_put_back, 0, 2);
 	tcase_add_loop_test(tc, what_cannot_be_put_back_ends_the_shell, 0, 2);
 	tcase_add_loop_test(tc, variables_reach_the_next_shell, 0, 2);

@@ -15,6 +15,7 @@
 #include "host/life/action.h"
 #include "host/records/record.h"
 #include "proto/json.h"
+#include "session/prompt/hook.h"
 
 #define SESSIONS_MAX 64
 #define PLACE "/var/tmp/.handrail-fork."
@@ -82,8 +83,12 @@
 	"} >/dev/null 2>&1 || \\builtin :; "                                                       \
 	"\\builtin test \"${__hr_k-},${__hr_n:+yes}\" = yes,yes && "                               \
 	"\\builtin unset -v __hr_k __hr_v __hr_i __hr_n"
-/* A new shell for this alone would take longer than all of the rest. */
-#define REMOVE " && { \\builtin command -p rm -rf %s || \\builtin :; }"
+/* The last session also removes the directory. A shell without the builtin starts a process, which
+ * takes longer than the builtin; a new shell would take longer than all of the rest. */
+#define REMOVE                                                                                     \
+	" && { \\builtin " HR_HOOK_LINE_BUILTIN                                                    \
+	" %2$s.names %2$s.variables %2$s.options %2$s.words "                                      \
+	"%3$s 2>/dev/null || \\builtin command -p rm -rf %3$s || \\builtin :; }"
 
 void
 hr_shells_done(struct hr_shells *t)
@@ -272,9 +277,7 @@ restore_one(struct hr_sandbox *b, const struct hr_shells *t, const char *session
 		err) < 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "%s/%s", t->place, session);
-	hr_buf_addf(&command, RESTORE, t->place, path);
-	if (last)
-		hr_buf_addf(&command, REMOVE, t->place);
+	hr_buf_addf(&command, RESTORE REMOVE, t->place, path, last ? t->place : "");
 	if (hr_buf_check(&command, err) < 0)
 		return -1;
 	status = run_in(b, session, hr_buf_str(&command), until, err);
