@@ -195,7 +195,7 @@ def memory(bench, place):
     place.ok("up", "-q", "-r", "box", "-n", "one")
     place.ok("up", "-q", "-r", "local", "-n", "two")
     try:
-        time.sleep(2)  # the pools of workers have grown
+        time.sleep(3)  # the pools of workers have grown
         box = pss_mb(procs.tree(place.box_pid("one")))
         local = pss_mb(procs.tree(place.box_pid("two")))
     finally:

@@ -78,9 +78,9 @@ def wait_port(address, process, log):
 
 
 def settle(server):
-    """Until the number of processes has stood still for three looks: the pools have grown."""
+    """Until the number of processes has stood still for 2.5 s: the last workers start two seconds after readiness."""
     last, same = -1, 0
-    while same < 3:
+    while same < 50:
         time.sleep(0.05)
         now = len(server.pids())
         same = same + 1 if now == last else 0
