@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/fd.h"
+#include "base/path.h"
 #include "host/common/module.h"
 #include "host/transfer/tarfile.h"
 #include "host/transfer/zip.h"
@@ -72,11 +74,34 @@ hr_zip_extract(const char *file, const char *dir, unsigned long long most, struc
 }
 
 int
+hr_archives_unlinked(const char *dir, struct hr_err *err)
+{
+	HR_FREE char *path =
+	    hr_path_join(dir != NULL && *dir != '\0' ? dir : "/tmp", "handrail-XXXXXX");
+	int fd;
+
+	if (path == NULL)
+		return hr_err_nomem(err);
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		return hr_err_sys(err, errno, "create %s", path);
+	(void)unlink(path);
+	return fd;
+}
+
+int
 hr_tarfile_make(const char *dir, bool gzip, bool links, struct hr_err *err)
 {
 	const struct hr_archives *a = archives_load(err);
+	int fd = a != NULL ? hr_archives_unlinked(NULL, err) : -1, r = -1;
 
-	return a != NULL ? a->tar(dir, gzip, links, err) : -1;
+	if (fd >= 0)
+		r = a->tar(fd, dir, gzip, links, err);
+	if (r == 0 && lseek(fd, 0, SEEK_SET) != 0)
+		r = hr_err_sys(err, errno, "rewind");
+	if (r != 0)
+		hr_fd_close(&fd);
+	return fd;
 }
 
 int

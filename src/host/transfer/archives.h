@@ -10,7 +10,7 @@
 #include "host/handrail.h"
 
 #define HR_ARCHIVES_FILE "handrail-archives.so"
-#define HR_ARCHIVES_VERSION 5 /* version of the struct below and of its functions' arguments */
+#define HR_ARCHIVES_VERSION 6 /* version of the struct below and of its functions' arguments */
 
 struct hr_archives {
 	unsigned version; /* first member, since it is checked before any other */
@@ -18,12 +18,16 @@ struct hr_archives {
 	int (*zip)(int fd, const char *path, bool with_name, bool deflate, struct hr_err *err);
 	int (*unzip)(
 	    const char *file, const char *dir, unsigned long long most, struct hr_err *err);
-	int (*tar)(const char *dir, bool gzip, bool links, struct hr_err *err);
+	int (*tar)(int fd, const char *dir, bool gzip, bool links, struct hr_err *err);
 	int (*tree_pack)(int fd, const char *path, bool owner, struct hr_tree_report *report,
 	    struct hr_err *err);
 	int (*tree_unpack)(int fd, const char *path, bool owner, struct hr_tree_report *report,
 	    struct hr_err *err);
 };
+
+/* Makes an unlinked file for an archive in `dir`; NULL or "": /tmp. Returns a descriptor, or -1
+ * with *err set. */
+int hr_archives_unlinked(const char *dir, struct hr_err *err);
 
 /* Packs hr_tree of files/archive into a file; the next function unpacks it from the file's
  * start. */

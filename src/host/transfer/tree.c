@@ -4,8 +4,6 @@
 #include "host/transfer/tree.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -14,7 +12,6 @@
 #include <json-c/json_object.h>
 
 #include "base/fd.h"
-#include "base/path.h"
 #include "base/text/quote.h"
 #include "host/handle.h"
 #include "host/transfer/archives.h"
@@ -69,23 +66,6 @@ hr_treecopy_look(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, s
 }
 
 /* ---- the archive ---- */
-
-static int
-nameless(const struct hr_sandbox *s, struct hr_err *err)
-{
-	const char *dir = hr_env_get(s->host.environ, "TMPDIR");
-	HR_FREE char *path =
-	    hr_path_join(dir != NULL && *dir != '\0' ? dir : "/tmp", "handrail-XXXXXX");
-	int fd;
-
-	if (path == NULL)
-		return hr_err_nomem(err);
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd < 0)
-		return hr_err_sys(err, errno, "create %s", path);
-	(void)unlink(path); /* the file is unlinked, and exists as long as it is open */
-	return fd;
-}
 
 /* Appends a line about an entry of a list. */
 static void
@@ -194,7 +174,7 @@ int
 hr_treecopy_in(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err)
 {
 	HR_CLEAN(hr_tree_report_done) struct hr_tree_report report;
-	HR_CLOSE int fd = nameless(s, err);
+	HR_CLOSE int fd = hr_archives_unlinked(hr_env_get(s->host.environ, "TMPDIR"), err);
 	int r, left_out;
 
 	hr_tree_report_init(&report);
@@ -214,7 +194,7 @@ hr_treecopy_out(struct hr_sandbox *s, const char *from, const char *to, struct h
 	HR_FREE char *url = url_of("/handrail/v1/pack", from, s->keep_owner);
 	HR_CLEAN(hr_http_answer_done) struct hr_http_answer a = {0};
 	HR_CLEAN(hr_tree_report_done) struct hr_tree_report report;
-	HR_CLOSE int fd = nameless(s, err);
+	HR_CLOSE int fd = hr_archives_unlinked(hr_env_get(s->host.environ, "TMPDIR"), err);
 	struct hr_transfer_file file = {.fd = fd};
 	struct hr_http_request req = {.method = "GET",
 	    .url = url,
