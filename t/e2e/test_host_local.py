@@ -1034,6 +1034,7 @@ def copies_as_cp_has_them():
         h.ok("put", "x.zip", "y.zip")
         equal(there("y.zip"), "no archive", "under another name")
         h.fails(1, "a.py is a file: a directory cannot take its place", "put", "d", "a.py")
+        h.fails(1, "a.py is a file: a directory cannot take its place", "get", "made", "a.py")
         h.ok("put", "empty", "none")
 
         h.ok("get", "x/b.py", ".")

@@ -204,6 +204,12 @@ hr_cp_look(struct hr_sandbox *s, const char *path, enum hr_cp_what *ret, struct 
 	return look(s, path, ret, &ours, err);
 }
 
+static int
+no_directory(const char *path, struct hr_err *err)
+{
+	return hr_err_set(err, HR_E_INVAL, "%s is a file: a directory cannot take its place", path);
+}
+
 /* ---- upload ---- */
 
 static int
@@ -247,23 +253,29 @@ put_file(
 	return r;
 }
 
+/* Splits a path of the sandbox; the caller frees both parts. */
+static int
+split(const char *path, char **ret_dir, char **ret_name, struct hr_err *err)
+{
+	char *slash;
+
+	*ret_name = hr_path_name(path);
+	*ret_dir = strdup(path);
+	if (*ret_name == NULL || *ret_dir == NULL)
+		return hr_err_nomem(err);
+	slash = strrchr(*ret_dir, '/');
+	slash[slash == *ret_dir ? 1 : 0] = '\0';
+	return 0;
+}
+
 /* Copies a file; `to`, which is absolute, is or becomes the file itself. */
 static int
 put_as(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err)
 {
-	char *slash;
-	HR_FREE char *name = hr_path_name(to);
-	HR_FREE char *dir = strdup(to);
-	int r;
+	HR_FREE char *name = NULL;
+	HR_FREE char *dir = NULL;
 
-	if (name == NULL || dir == NULL) {
-		r = hr_err_nomem(err);
-	} else {
-		slash = strrchr(dir, '/');
-		slash[slash == dir ? 1 : 0] = '\0';
-		r = put_file(s, from, dir, name, err);
-	}
-	return r;
+	return split(to, &dir, &name, err) == 0 ? put_file(s, from, dir, name, err) : -1;
 }
 
 static int
@@ -338,26 +350,10 @@ hr_cp_in(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *
 	if (look(s, whole, &there, &ours, err) != 0)
 		return -1;
 	if (is_dir && there == HR_CP_FILE)
-		return hr_err_set(
-		    err, HR_E_INVAL, "%s is a file: a directory cannot take its place", to);
+		return no_directory(to, err);
 	into = there == HR_CP_DIRECTORY || there == HR_CP_UNKNOWN || ends_in_slash(to);
 	return ours ? put_tree(s, from, whole, into, err)
 		    : put_old(s, from, whole, is_dir, into, err);
-}
-
-/* Splits a path of the sandbox; the caller frees both parts. */
-static int
-split(const char *path, char **ret_dir, char **ret_name, struct hr_err *err)
-{
-	char *slash;
-
-	*ret_name = hr_path_name(path);
-	*ret_dir = strdup(path);
-	if (*ret_name == NULL || *ret_dir == NULL)
-		return hr_err_nomem(err);
-	slash = strrchr(*ret_dir, '/');
-	slash[slash == *ret_dir ? 1 : 0] = '\0';
-	return 0;
 }
 
 int
@@ -545,6 +541,7 @@ int
 hr_cp_out(struct hr_sandbox *s, const char *from, const char *to, struct hr_err *err)
 {
 	enum hr_cp_what there;
+	struct stat st;
 	bool ours;
 	int r;
 	HR_FREE char *whole = hr_cp_path(s, from);
@@ -558,6 +555,8 @@ hr_cp_out(struct hr_sandbox *s, const char *from, const char *to, struct hr_err 
 	else if (there == HR_CP_NOTHING)
 		r = hr_err_set(
 		    err, HR_E_NOTFOUND, "there is no file or directory %s in the sandbox", whole);
+	else if (there == HR_CP_DIRECTORY && stat(end, &st) == 0 && !S_ISDIR(st.st_mode))
+		r = no_directory(end, err);
 	else if (ours)
 		r = hr_treecopy_out(s, whole, end, err);
 	else if (there == HR_CP_FILE)
