@@ -107,7 +107,9 @@ int cli_plugins(const struct cli_args *a, struct hr_strv *ret);
 /* Prints "handrail: text" on stderr, and returns the exit status for the error. */
 int cli_fail(const struct hr_err *err);
 int cli_no_name(const char *name); /* Reports an invalid name; returns CLI_USAGE. */
-int cli_no_memory(void);           /* Reports a lack of memory; returns CLI_ERROR. */
+/* Returns CLI_OK, or CLI_USAGE after it has reported an invalid name of a snapshot. */
+int cli_tag(const char *tag);
+int cli_no_memory(void); /* Reports a lack of memory; returns CLI_ERROR. */
 int cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Reports an error; returns CLI_ERROR. */
 int cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "host/box/fork.h"
+#include "host/records/record.h"
 #include "proto/json.h"
 
 #define FREEZE 1 /* letters of options without a short form */
@@ -82,6 +83,8 @@ fork_it(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 
 	if (r != CLI_OK)
 		return r;
+	if (!hr_sid_valid(how.name))
+		return cli_no_name(how.name);
 	if (hr_box_fork(s, &how, &json, &err) < 0)
 		return cli_fail(&err);
 	if (c->json)

@@ -116,6 +116,8 @@ set_by_options(struct cli *c, const struct cli_args *a)
 		return cli_usage("--from: the back-end %s has no snapshots: add -r box or -r "
 				 "docker",
 		    value);
+	if (cli_value(a, FROM) != NULL && cli_tag(cli_value(a, FROM)) != CLI_OK)
+		return CLI_USAGE;
 	docker = strcmp(value, "docker") == 0;
 	for (i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
 		value = cli_value(a, settings[i].letter);

@@ -17,11 +17,23 @@
 #include "host/box/snapshot.h"
 #include "host/docker/snapshots.h"
 #include "host/handle.h"
+#include "host/records/record.h"
 #include "proto/json.h"
 
 #define HOST(c)                                                                                    \
 	(&(struct hr_backend_host){.state_dir = (c)->state_dir, .log = cli_note, .arg = (c)})
 #define LIST_MAX (16u << 20)
+
+int
+cli_tag(const char *tag)
+{
+	if (hr_sid_valid(tag))
+		return CLI_OK;
+	return cli_usage(
+	    "invalid name of a snapshot, \"%.200s\": use letters, digits, '_', '.' and "
+	    "'-', with a letter or a digit first",
+	    tag);
+}
 
 static int
 snapshot(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
@@ -30,6 +42,8 @@ snapshot(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	HR_PUT struct json_object *o = NULL;
 	struct hr_err err = {0};
 
+	if (a->argc > 0 && cli_tag(a->argv[0]) != CLI_OK)
+		return CLI_USAGE;
 	if (hr_sandbox_snapshot(s, a->argc > 0 ? a->argv[0] : NULL, &json, &err) < 0)
 		return cli_fail(&err);
 	if (c->json)
@@ -128,6 +142,8 @@ remove_them(struct cli *c, const struct cli_args *a)
 	int r = CLI_OK, i;
 
 	for (i = 0; i < a->argc && r == CLI_OK; i++)
+		r = cli_tag(a->argv[i]);
+	for (i = 0; i < a->argc && r == CLI_OK; i++)
 		r = remove_one(c, a->argv[i], &err) == 0 ? cli_done(c, "tag", a->argv[i], NULL)
 							 : cli_fail(&err);
 	return r;
@@ -157,6 +173,8 @@ static int export(struct cli *c, const struct cli_args *a)
 	const char *tag = a->argv[0], *file = a->argv[1];
 	struct hr_err err = {0};
 
+	if (cli_tag(tag) != CLI_OK)
+		return CLI_USAGE;
 	if (strcmp(file, "-") == 0)
 		return hr_box_snapshot_export(HOST(c), tag, STDOUT_FILENO, &err) == 0
 			   ? CLI_OK
@@ -177,6 +195,8 @@ import(struct cli *c, const struct cli_args *a)
 	HR_FREE char *json = NULL;
 	struct hr_err err = {0};
 
+	if (cli_tag(a->argv[1]) != CLI_OK)
+		return CLI_USAGE;
 	if (!from_stdin && fd < 0) {
 		(void)hr_err_sys(&err, errno, "open %s", a->argv[0]);
 		return cli_fail(&err);

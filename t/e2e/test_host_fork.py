@@ -159,7 +159,8 @@ def repeated(h):
 def refused(h):
     """What runs or writes is refused with its name, and --freeze copies all the same."""
     h.ok("up", "-q", "one")
-    h.fails(1, "invalid sandbox name", "fork", "one", "a/b")
+    for name in ("a/b", "a b"):
+        h.fails(2, "invalid sandbox name", "fork", "one", name)
     h.fails(1, 'there is a sandbox "one" already', "fork", "one", "one")
     h.fails(3, 'there is no sandbox "other"', "fork", "other", "two")
     for count in ("0", "-1", "x", "1001"):

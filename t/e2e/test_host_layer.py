@@ -237,8 +237,8 @@ def hostile(h):
         equal(f.read(), "kept")
     h.fails(3, "No such file", "snapshot", "import", "none.tar", "t")
     for name in (".new", "../x", "a/b"):
-        h.fails(1, "invalid name of a snapshot", "snapshot", "import", "x.tar", name)
-        h.fails(1, "invalid name of a snapshot", "snapshot", "export", name, "y.tar")
+        h.fails(2, "invalid name of a snapshot", "snapshot", "import", "x.tar", name)
+        h.fails(2, "invalid name of a snapshot", "snapshot", "export", name, "y.tar")
     h.fails(3, 'there is no snapshot "t"', "snapshot", "export", "t", "y.tar")
     equal(os.listdir(h.path("cwd")), ["x.tar"])
 

@@ -83,9 +83,10 @@ def lists(h):
     equal(h.ok("snapshot", "ls", "-q"), "t.1\n")
     equal(h.ok("snapshot", "ls").splitlines()[1].split()[:2], ["t.1", "one"])
     h.fails(1, 'there is a snapshot "t.1" already', "snapshot", "one", "t.1")
-    for name in ("", ".new", "../x", "a/b", "-"):
-        h.fails(1, "invalid name of a snapshot", "snapshot", "one", "--", name)
-        h.fails(1, "invalid name of a snapshot", "snapshot", "rm", "--", name)
+    for name in ("", ".new", "../x", "a/b", "-", "Bad Tag"):
+        h.fails(2, "invalid name of a snapshot", "snapshot", "one", "--", name)
+        h.fails(2, "invalid name of a snapshot", "snapshot", "rm", "--", name)
+        h.fails(2, "invalid name of a snapshot", "up", "-q", "two", "--from=" + name)
     h.fails(3, 'there is no snapshot "other"', "snapshot", "rm", "other")
     h.fails(3, 'there is no snapshot "other"', "up", "-q", "two", "--from", "other")
     h.fails(3, 'there is no sandbox "two"', "snapshot", "two")
