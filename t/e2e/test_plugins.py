@@ -401,7 +401,7 @@ def refuses(status, text, names, made):
 
 
 def what_is_refused_at_start():
-    refuses(1, "Plugin nope not found in ", ["nope"], {})
+    refuses(1, "Plugin nope not found; there are a, agent-server, agent_skills, ", ["nope"], {"a": ({}, None)})
     refuses(1, "Plugin ../greeter not found", ["../greeter"], {})
     refuses(1, "requires itself, by way of others", ["a", "b"],
             {"a": ({"requires": ["b"]}, None), "b": ({"after": ["a"]}, None)})

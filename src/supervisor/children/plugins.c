@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #include "supervisor/run/context.h"
 #include "supervisor/run/keys.h"
 
+#define NAMES_MAX 65536
 #define SUMS_MAX (2u << 20) /* more than the sums of the largest file of keys */
 
 void
@@ -127,24 +129,61 @@ load_named(struct hr_plugins *ps, const char *dir, void *arg, struct hr_err *err
 	return r;
 }
 
-/* Loads implied manifests. A faulty one that nobody named is skipped. */
+/* Appends the names of the directory's plugins to the list `arg`. */
 static int
-load_implied(struct hr_plugins *ps, const char *dir, void *arg, struct hr_err *err)
+add_names(struct hr_plugins *ps, const char *dir, void *arg, struct hr_err *err)
 {
-	struct hr_err why = {0};
 	struct dirent *e;
 	HR_CLOSEDIR DIR *d = opendir(dir);
 
-	(void)arg;
+	(void)ps;
 	(void)err;
 	while (d != NULL && (e = readdir(d)) != NULL) {
 		HR_FREE char *path =
 		    hr_manifest_name_ok(e->d_name) ? hr_path_join(dir, e->d_name) : NULL;
 
-		if (path != NULL && has_manifest(path) && plugins_add(ps, path, true, &why) != 0)
-			hr_log(HR_LOG_WARNING, "%s", why.msg);
+		if (path != NULL && has_manifest(path))
+			hr_strv_add(arg, e->d_name);
 	}
 	return 0;
+}
+
+/* Sets the error of a plugin that does not exist, with the names of those that do. */
+static int
+not_found(struct hr_plugins *ps, const char *name, struct hr_err *err)
+{
+	HR_CLEAN(hr_strv_done) struct hr_strv names = {0};
+	HR_BUF(b, NAMES_MAX);
+	size_t i;
+
+	if (each_dir(ps, add_names, &names, err) < 0)
+		return -1;
+	if (names.failed)
+		return hr_err_nomem(err);
+	qsort(names.v, names.n, sizeof(*names.v), hr_strv_compare);
+	for (i = 0; i < names.n; i++)
+		if (i == 0 || strcmp(names.v[i], names.v[i - 1]) != 0)
+			hr_buf_addf(&b, "%s%s", b.len == 0 ? "; there are " : ", ", names.v[i]);
+	return hr_err_set(err, HR_E_NOTFOUND, "Plugin %.64s not found%.700s", name, hr_buf_str(&b));
+}
+
+/* Loads implied manifests. A faulty one that nobody named is skipped. */
+static int
+load_implied(struct hr_plugins *ps, const char *dir, void *arg, struct hr_err *err)
+{
+	HR_CLEAN(hr_strv_done) struct hr_strv names = {0};
+	struct hr_err why = {0};
+	size_t i;
+
+	(void)arg;
+	(void)add_names(ps, dir, &names, err);
+	for (i = 0; i < names.n; i++) {
+		HR_FREE char *path = hr_path_join(dir, names.v[i]);
+
+		if (path != NULL && plugins_add(ps, path, true, &why) != 0)
+			hr_log(HR_LOG_WARNING, "%s", why.msg);
+	}
+	return names.failed ? hr_err_nomem(err) : 0;
 }
 
 /* Searches depth first: mark 1 is on the path, 2 is done. */
@@ -188,9 +227,7 @@ hr_plugins_load(struct hr_plugins *ps, struct hr_err *err)
 		if (r < 0)
 			return -1;
 		if (r == 0)
-			return hr_err_set(err, HR_E_NOTFOUND,
-			    "Plugin %.64s not found in %s/plugins and plugin_path", names->v[i],
-			    ps->ctx->datadir);
+			return not_found(ps, names->v[i], err);
 	}
 	if (each_dir(ps, load_implied, NULL, err) < 0)
 		return -1;
