@@ -19,7 +19,7 @@ libbase_la_SOURCES = \
 	%D%/module.c %D%/module.h \
 	%D%/text/nearest.c %D%/text/nearest.h \
 	%D%/process/notify.c %D%/process/notify.h \
-	%D%/path.c %D%/path.h \
+	%D%/path.c %D%/path.h %D%/pathtree.c \
 	%D%/peer.c %D%/peer.h \
 	%D%/text/percent.c %D%/text/percent.h \
 	%D%/process/pid.c %D%/process/pid.h \
