@@ -242,15 +242,38 @@ take(struct line *l, struct cli *c, char **argv, bool last)
 	return 1;
 }
 
+/* Prints candidates for an argument of a command. */
+static int
+put_arguments(struct cli *c, struct hr_buf *b, const char *current, const struct line *l)
+{
+	const struct cli_command *const with_paths[] = {
+	    &cli_edit, &cli_get, &cli_ls, &cli_read, &cli_write};
+	const bool first = l->args == 0;
+	size_t p;
+
+	if (l->cmd == &cli_snapshot_rm || (l->cmd == &cli_snapshot_export && first))
+		return put_snapshots(c, b, current);
+	if (l->cmd->form == CLI_NAMES ||
+	    (first && (l->cmd->form == CLI_NAME || l->cmd->form == CLI_FIRST ||
+			  l->cmd->form >= CLI_EXEC)))
+		return put_names(c, b, current);
+	if (l->cmd == &cli_net_deny)
+		return put_allowed(c, b, current);
+	if (l->cmd == &cli_net_allow ||
+	    (first && (l->cmd == &cli_secret_rm || l->cmd == &cli_secret_set)))
+		return put_stored(c, b, current, l->cmd != &cli_net_allow);
+	for (p = 0; p < sizeof(with_paths) / sizeof(*with_paths); p++)
+		if (l->cmd == with_paths[p])
+			return put_paths(c, b, current);
+	return CLI_OK;
+}
+
 /* Prints candidates; argv holds the words after the program's name, up to the one at the cursor. */
 static int
 put_words(struct cli *c, struct hr_buf *b, int argc, char **argv)
 {
-	const struct cli_command *const with_paths[] = {
-	    &cli_edit, &cli_get, &cli_ls, &cli_read, &cli_write};
 	const char *current = argc > 0 ? argv[argc - 1] : "";
 	struct line l = {0};
-	size_t p;
 	int i = 0;
 
 	while (i < argc - 1)
@@ -262,27 +285,14 @@ put_words(struct cli *c, struct hr_buf *b, int argc, char **argv)
 	if (*current == '-') {
 		put_options(b, current, l.cmd != NULL ? l.cmd->options : NULL);
 		put_options(b, current, cli_common);
-	} else if (l.cmd == NULL) {
-		put_commands(b, current, l.group);
-		/* a group that is a command as well takes names */
-		if (l.group != NULL && cli_command_of(NULL, l.group) != NULL)
-			return put_names(c, b, current);
-	} else if (l.cmd == &cli_snapshot_rm || (l.cmd == &cli_snapshot_export && l.args == 0)) {
-		return put_snapshots(c, b, current);
-	} else if (l.cmd->form == CLI_NAMES ||
-		   (l.args == 0 && (l.cmd->form == CLI_NAME || l.cmd->form == CLI_FIRST ||
-				       l.cmd->form >= CLI_EXEC))) {
-		return put_names(c, b, current);
-	} else if (l.cmd == &cli_net_deny) {
-		return put_allowed(c, b, current);
-	} else if (l.cmd == &cli_net_allow ||
-		   (l.args == 0 && (l.cmd == &cli_secret_rm || l.cmd == &cli_secret_set))) {
-		return put_stored(c, b, current, l.cmd != &cli_net_allow);
+		return CLI_OK;
 	}
-	for (p = 0; p < sizeof(with_paths) / sizeof(*with_paths); p++)
-		if (l.cmd == with_paths[p] && *current != '-')
-			return put_paths(c, b, current);
-	return CLI_OK;
+	if (l.cmd != NULL)
+		return put_arguments(c, b, current, &l);
+	put_commands(b, current, l.group);
+	/* a group that is a command as well takes names */
+	return l.group != NULL && cli_command_of(NULL, l.group) != NULL ? put_names(c, b, current)
+									: CLI_OK;
 }
 
 static int

@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "base/span.h"
 #include "base/text/floatrepr.h"
 #include "base/text/utf8.h"
 #include "office/office.h"
@@ -162,14 +163,6 @@ short_text(const struct node *top, char *to, size_t room)
 	return len > 0;
 }
 
-static bool
-is_among(const char *s, const char *const *list)
-{
-	while (*list != NULL && strcmp(s, *list) != 0)
-		list++;
-	return *list != NULL;
-}
-
 /* Finds what a text counts as, as pandas does. */
 static enum kind
 text_kind(struct value *v)
@@ -184,10 +177,10 @@ text_kind(struct value *v)
 
 	if (!short_text(v->text, s, sizeof(s)))
 		return TEXT;
-	if (is_among(s, gaps))
+	if (hr_is_one_of(s, gaps))
 		return GAP;
-	v->number = is_among(s, truths);
-	if (v->number > 0 || is_among(s, lies))
+	v->number = hr_is_one_of(s, truths);
+	if (v->number > 0 || hr_is_one_of(s, lies))
 		return TEXT_TRUTH;
 	p += strspn(p, " ");
 	while (*p != '\0' && p[strlen(p) - 1] == ' ')
@@ -210,10 +203,23 @@ is_whole(double x)
 	return floor(x) == x && fabs(x) < 0x1p63;
 }
 
+/* Sets the kind of a number, which depends on the style of its cell. */
+static void
+number_kind(struct value *r, const struct book *b, const char *style)
+{
+	const unsigned long i = style != NULL ? strtoul(style, NULL, 10) : 0;
+
+	r->kind = i < b->nstyles && fabs(r->number) < LAST_DAY ? b->kind[i] : NUMBER;
+	if (r->kind == DATE && r->number < 0)
+		r->kind = NUMBER;
+	else if (r->kind == DATE && r->number < 1)
+		r->kind = CLOCK;
+}
+
 struct value
 cell_value(const struct book *b, const struct node *c)
 {
-	const char *type = node_attr(c, "t"), *style = node_attr(c, "s");
+	const char *type = node_attr(c, "t");
 	const struct node *v = node_child(c, "v");
 	const char *s = first_text(v);
 	struct value r = {.kind = NOTHING};
@@ -230,15 +236,11 @@ cell_value(const struct book *b, const struct node *c)
 		i = s != NULL ? strtoul(s, NULL, 10) : b->nstrings;
 		r.text = i < b->nstrings ? b->string[i] : NULL;
 	} else if (to_number(s, &r.number)) {
-		i = style != NULL ? strtoul(style, NULL, 10) : 0;
-		r.kind = type != NULL && strcmp(type, "b") == 0 ? BOOLEAN : NUMBER;
 		r.fraction = !is_whole(r.number);
-		if (r.kind == NUMBER && i < b->nstyles && fabs(r.number) < LAST_DAY)
-			r.kind = b->kind[i];
-		if (r.kind == DATE && r.number < 0)
-			r.kind = NUMBER;
-		else if (r.kind == DATE && r.number < 1)
-			r.kind = CLOCK;
+		if (type != NULL && strcmp(type, "b") == 0)
+			r.kind = BOOLEAN;
+		else
+			number_kind(&r, b, node_attr(c, "s"));
 		return r;
 	} else {
 		r.text = v;

@@ -466,37 +466,42 @@ route(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const st
 		put_at(a, q, t, row, e2b);
 }
 
+/* Looks the sandbox `t` up and routes to it. Returns false for a sandbox of another API. */
+static bool
+look_and_route(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
+    const struct target *t, bool own, struct hr_fleet_answer *a)
+{
+	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
+	struct hr_err err = {0};
+	enum hr_fleet_result r = hr_fleet_look(api->fleet, t->id, &row, &err);
+
+	/* a program's host name means the same in all APIs, but for sandboxes of this one */
+	if (!own && *q->e2b_id == '\0' &&
+	    (row.request == NULL || strstr(row.request, "\"e2b\":{") == NULL))
+		return false;
+	if (r == HR_FLEET_BROKEN)
+		hr_fleet_refuse(a, r, &row, &err);
+	else if (r == HR_FLEET_NOT_FOUND || !hr_fleet_has_session(row.state))
+		say_gone(a, row.id[0] != '\0' ? row.id : *q->e2b_id != '\0' ? q->e2b_id : t->id);
+	else
+		route(api, q, t, &row, a);
+	return true;
+}
+
 bool
 hr_e2b_route(
     const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *a)
 {
-	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	struct target t = {.port = 0};
 	bool own = false; /* the port is one of this API's own */
-	struct hr_err err = {0};
-	enum hr_fleet_result r;
 	enum kind kind;
 
 	kind = find_target(api, q, &t, a);
 	own = t.port == HR_E2B_ENVD_PORT || t.port == HR_E2B_CODE_PORT;
-	if (kind == NAMED && own && strcmp(q->method, "OPTIONS") == 0) {
+	if (kind == NAMED && own && strcmp(q->method, "OPTIONS") == 0)
 		a->status = 204;
-	} else if (kind == NAMED) {
-		r = hr_fleet_look(api->fleet, t.id, &row, &err);
-		/* a program's host name means the same in all APIs, but for sandboxes of this one
-		 */
-		if (!own && *q->e2b_id == '\0' &&
-		    (row.request == NULL || strstr(row.request, "\"e2b\":{") == NULL))
-			return false;
-		if (r == HR_FLEET_BROKEN)
-			hr_fleet_refuse(a, r, &row, &err);
-		else if (r == HR_FLEET_NOT_FOUND || !hr_fleet_has_session(row.state))
-			say_gone(a, row.id[0] != '\0'    ? row.id
-				    : *q->e2b_id != '\0' ? q->e2b_id
-							 : t.id);
-		else
-			route(api, q, &t, &row, a);
-	}
+	else if (kind == NAMED && !look_and_route(api, q, &t, own, a))
+		return false;
 	if (kind != OTHER && a->status != 200 && (own || kind == WRONG) &&
 	    (*q->origin != '\0' || a->status == 204))
 		hr_buf_adds(&a->head, HR_E2B_CORS);

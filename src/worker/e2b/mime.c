@@ -109,21 +109,36 @@ static const struct {
 static const char *const html[] = {"<!DOCTYPE HTML", "<HTML", "<HEAD", "<SCRIPT", "<IFRAME", "<H1",
     "<DIV", "<FONT", "<TABLE", "<A", "<STYLE", "<TITLE", "<B", "<BODY", "<BR", "<P", "<!--"};
 
+/* Returns true for a tag that begins an HTML document. */
+static bool
+is_html(const char *p, size_t len)
+{
+	size_t i, n;
+
+	for (i = 0; i < sizeof(html) / sizeof(*html); i++) {
+		n = strlen(html[i]);
+		if (len > n && strncasecmp(p, html[i], n) == 0 && (p[n] == ' ' || p[n] == '>'))
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_binary(unsigned char ch)
+{
+	return ch <= 0x08 || ch == 0x0b || (ch >= 0x0e && ch <= 0x1a) || (ch >= 0x1c && ch <= 0x1f);
+}
+
 const char *
 hr_mime_by_content(const char *p, size_t len)
 {
-	size_t i, n, at = 0;
-	unsigned char ch;
+	size_t i, at = 0;
 
 	len = len > HR_MIME_SNIFF ? HR_MIME_SNIFF : len;
 	while (at < len && memchr("\t\n\f\r ", p[at], 5) != NULL)
 		at++;
-	for (i = 0; i < sizeof(html) / sizeof(*html); i++) {
-		n = strlen(html[i]);
-		if (len - at > n && strncasecmp(p + at, html[i], n) == 0 &&
-		    (p[at + n] == ' ' || p[at + n] == '>'))
-			return "text/html" UTF8;
-	}
+	if (is_html(p + at, len - at))
+		return "text/html" UTF8;
 	if (len - at >= 5 && memcmp(p + at, "<?xml", 5) == 0)
 		return "text/xml" UTF8;
 	for (i = 0; i < sizeof(magic) / sizeof(*magic); i++)
@@ -133,12 +148,9 @@ hr_mime_by_content(const char *p, size_t len)
 		return "image/webp";
 	if (len >= 12 && memcmp(p, "RIFF", 4) == 0 && memcmp(p + 8, "WAVE", 4) == 0)
 		return "audio/wave";
-	for (; at < len; at++) {
-		ch = (unsigned char)p[at];
-		if (ch <= 0x08 || ch == 0x0b || (ch >= 0x0e && ch <= 0x1a) ||
-		    (ch >= 0x1c && ch <= 0x1f))
+	for (; at < len; at++)
+		if (is_binary((unsigned char)p[at]))
 			return OCTETS;
-	}
 	return "text/plain" UTF8;
 }
 

@@ -101,21 +101,31 @@ is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Reads a tag at p, or text that only starts like one. Returns where the text continues. */
+/* Returns the end of the comment or declaration at p, or NULL if there is none at p. */
 static const char *
-read_tag(struct page *page, struct hr_buf *tmp, const char *p, const char *end, char *raw)
+read_declaration(const char *p, const char *end)
 {
-	struct page_tag tag = {.opens = end - p < 2 || p[1] != '/'};
-	const char *name = p + 1 + !tag.opens, *close, *behind;
+	const char *close;
 
 	if (end - p >= 4 && memcmp(p, "<!--", 4) == 0) {
 		close = memmem(p + 4, (size_t)(end - p - 4), "-->", 3);
 		return close != NULL ? close + 3 : end;
 	}
-	if (name < end && tag.opens && (*name == '?' || *name == '!')) {
-		close = memchr(name, '>', (size_t)(end - name));
-		return close != NULL ? close + 1 : end;
-	}
+	if (end - p < 2 || (p[1] != '?' && p[1] != '!'))
+		return NULL;
+	close = memchr(p + 1, '>', (size_t)(end - p - 1));
+	return close != NULL ? close + 1 : end;
+}
+
+/* Reads a tag at p, or text that only starts like one. Returns where the text continues. */
+static const char *
+read_tag(struct page *page, struct hr_buf *tmp, const char *p, const char *end, char *raw)
+{
+	struct page_tag tag = {.opens = end - p < 2 || p[1] != '/'};
+	const char *name = p + 1 + !tag.opens, *close = read_declaration(p, end), *behind;
+
+	if (close != NULL)
+		return close;
 	if (name >= end || !is_letter(*name)) {
 		close = tag.opens ? p + 1 : tag_end(p, end);
 		if (tag.opens)
