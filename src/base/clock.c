@@ -3,6 +3,7 @@
 #include "base/clock.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 static int64_t
@@ -39,13 +40,22 @@ hr_wall_ms(void)
 }
 
 void
-hr_wall_text(int64_t wall_ms, char ret[HR_WALL_TEXT])
+hr_wall_text_s(int64_t wall_s, char ret[HR_WALL_TEXT])
 {
-	time_t t = (time_t)(wall_ms / 1000);
-	char text[32] = "1970-01-01T00:00:00";
+	time_t t = (time_t)wall_s;
 	struct tm tm;
 
+	(void)snprintf(ret, HR_WALL_TEXT, "1970-01-01T00:00:00Z");
 	if (gmtime_r(&t, &tm) != NULL)
-		(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-	(void)snprintf(ret, HR_WALL_TEXT, "%s.%03dZ", text, (int)(wall_ms % 1000));
+		(void)strftime(ret, HR_WALL_TEXT, "%Y-%m-%dT%H:%M:%SZ", &tm);
+}
+
+void
+hr_wall_text(int64_t wall_ms, char ret[HR_WALL_TEXT])
+{
+	char text[HR_WALL_TEXT];
+
+	hr_wall_text_s(wall_ms / 1000, text);
+	(void)snprintf(
+	    ret, HR_WALL_TEXT, "%.*s.%03dZ", (int)strcspn(text, "Z"), text, (int)(wall_ms % 1000));
 }

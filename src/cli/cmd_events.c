@@ -2,9 +2,9 @@
 #include "config.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/text/quote.h"
 #include "cli/commands.h"
 #include "proto/json.h"
@@ -13,22 +13,18 @@ static int
 on_event(void *arg, const char *sid, const char *event, const char *detail)
 {
 	struct cli *c = arg;
-	char when[32];
-	struct timespec now;
+	char when[HR_WALL_TEXT];
 	HR_BUF(b, 1 << 16);
-	struct tm tm;
 
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &tm));
+	hr_wall_text(hr_wall_ms(), when);
 	if (c->json) {
-		hr_buf_addf(&b, "{\"time\":\"%s.%03ldZ\"", when, now.tv_nsec / 1000000);
+		hr_buf_addf(&b, "{\"time\":\"%s\"", when);
 		hr_json_put_named(&b, "sid", sid);
 		hr_json_put_named(&b, "event", event);
 		hr_json_put_named(&b, "detail", detail);
 		hr_buf_adds(&b, "}\n");
 	} else {
-		hr_buf_addf(&b, "%s.%03ldZ %-20s %-10s ", when, now.tv_nsec / 1000000,
-		    *sid != '\0' ? sid : "-", event);
+		hr_buf_addf(&b, "%s %-20s %-10s ", when, *sid != '\0' ? sid : "-", event);
 		hr_quote_text(&b, detail, strlen(detail));
 		hr_buf_addc(&b, '\n');
 	}

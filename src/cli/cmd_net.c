@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <time.h>
 
 #include <json-c/json.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/text/quote.h"
 #include "cli/commands.h"
@@ -155,13 +155,10 @@ void
 cli_put_net_event(struct hr_buf *b, struct json_object *o)
 {
 	const char *name = hr_json_text_or(o, "name", "");
-	const time_t t = (time_t)hr_json_number_at(o, "time");
 	const long long count = (long long)hr_json_int_at(o, "count");
-	char when[32] = "-";
-	struct tm tm;
+	char when[HR_WALL_TEXT];
 
-	if (gmtime_r(&t, &tm) != NULL)
-		(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	hr_wall_text_s((int64_t)hr_json_number_at(o, "time"), when);
 	hr_buf_addf(b, "%s %s", when,
 	    strcmp(hr_json_text_or(o, "verdict", ""), "allow") == 0 ? "allowed" : "refused");
 	put_text(b, " ", hr_json_text_or(o, "kind", "-"));

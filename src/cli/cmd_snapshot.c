@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <json-c/json_object.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "cli/commands.h"
@@ -75,12 +75,9 @@ const struct cli_command cli_snapshot = {"snapshot", NULL, "NAME [TAG]",
 static void
 put_line(struct hr_buf *b, struct json_object *o)
 {
-	const time_t t = (time_t)hr_json_int_at(o, "created");
-	char when[32] = "-";
-	struct tm tm;
+	char when[HR_WALL_TEXT];
 
-	if (gmtime_r(&t, &tm) != NULL)
-		(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	hr_wall_text_s(hr_json_int_at(o, "created"), when);
 	hr_buf_addf(b, "%-20s %-20s %-7s %-20s %8lld %7.1fM\n", hr_json_text_or(o, "tag", "-"),
 	    hr_json_text_or(o, "sandbox", "-"), hr_json_text_or(o, "backend", "box"), when,
 	    (long long)hr_json_int_at(o, "files"), (double)hr_json_int_at(o, "bytes") / 1048576);

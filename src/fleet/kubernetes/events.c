@@ -17,6 +17,7 @@
 
 #include <json-c/json_object.h>
 
+#include "base/clock.h"
 #include "base/grow.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -151,29 +152,20 @@ keep_own(struct hr_kube_events *e, struct json_object *o)
 
 /* ---- writing ---- */
 
-static void
-stamp(int64_t at, char text[32])
-{
-	time_t t = (time_t)at;
-	struct tm tm;
-
-	(void)strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
-}
-
 int
 hr_kube_event_write(struct hr_kube_store *s, const char *id, const char *what, const char *detail,
     struct hr_err *err)
 {
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	struct hr_err why = {0};
-	char path[256], name[40], object[HR_OBJECT_NAME], at[32];
+	char path[256], name[40], object[HR_OBJECT_NAME], at[HR_WALL_TEXT];
 	HR_BUF(b, 65536);
 	HR_PUT struct json_object *o = NULL;
 	int r;
 
 	if (hr_random_hex(name, 24, err) < 0 || hr_cache_find(s->cache, id, &row, NULL, err) < 0)
 		return -1;
-	stamp((int64_t)time(NULL), at);
+	hr_wall_text_s(hr_wall_ms() / 1000, at);
 	hr_object_row_name(id, object);
 	hr_buf_addf(&b,
 	    "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{\"name\":\"handrail.%s\","

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <json-c/json_object.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "host/docker/docker_int.h"
@@ -104,9 +104,7 @@ static void
 build_path(
     struct hr_buf *path, const char *const *names, size_t n, const struct hr_image_request *req)
 {
-	char now[64], args[256];
-	time_t t = time(NULL);
-	struct tm tm;
+	char now[HR_WALL_TEXT], args[256];
 	size_t i;
 
 	hr_buf_adds(path, "/build?dockerfile=Dockerfile&rm=1&forcerm=1");
@@ -127,7 +125,7 @@ build_path(
 			hr_http_escape(path, req->build_args[i] + 11);
 		}
 	}
-	(void)strftime(now, sizeof(now), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
+	hr_wall_text_s(hr_wall_ms() / 1000, now);
 	(void)snprintf(args, sizeof(args),
 	    "{\"OPENHANDS_RUNTIME_VERSION\":\"%s\",\"OPENHANDS_RUNTIME_BUILD_TIME\":\"%s\"}",
 	    PACKAGE_VERSION, now);

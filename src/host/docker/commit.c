@@ -14,6 +14,7 @@
 
 #include <json-c/json.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text/text.h"
@@ -212,18 +213,15 @@ compose(struct load *l, struct hr_docker *d, struct json_object *base, struct js
 {
 	struct json_object *config = hr_json_at(base, "Config");
 	struct json_object *layers = hr_json_at(hr_json_at(commit, "RootFS"), "Layers");
-	const time_t now = time(NULL);
-	char created[32] = "", name[sizeof(REPOSITORY) + TAG_MAX + 2];
+	char created[HR_WALL_TEXT], name[sizeof(REPOSITORY) + TAG_MAX + 2];
 	HR_PUT struct json_object *record = NULL;
 	HR_PUT struct json_object *index = NULL;
 	HR_FREE char *record_text = NULL;
 	HR_FREE char *index_text = NULL;
-	struct tm tm;
 
 	if (!json_object_is_type(config, json_type_object) || hr_json_count(layers) == 0)
 		return hr_err_set(err, HR_E_RUNTIME, "the Engine did not describe its images");
-	if (gmtime_r(&now, &tm) != NULL)
-		(void)strftime(created, sizeof(created), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	hr_wall_text_s(hr_wall_ms() / 1000, created);
 	(void)snprintf(name, sizeof(name), REPOSITORY ":%s", tag);
 	if (hr_json_set(config, "Labels", labels_of(d, config, tag, owner, err), err) < 0)
 		return -1;
