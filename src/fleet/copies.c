@@ -40,13 +40,11 @@ static enum hr_fleet_result
 enter(struct hr_fleet *f, int64_t key, const char *id, bool paused, struct hr_fleet_row *row,
     struct entered *e, struct hr_err *err)
 {
-	enum hr_fleet_result r;
-	int found = f->store->ops->find(f->store, id, row, err);
+	enum hr_fleet_result r = hr_fleet_find(f, key, id, row, err);
+	int found;
 
-	if (found < 0)
-		return HR_FLEET_BROKEN;
-	if (found == 0 || row->key != key)
-		return HR_FLEET_NOT_FOUND;
+	if (r != HR_FLEET_OK)
+		return r;
 	e->placed = hr_fleet_place_take(f, &e->place, key);
 	if (!e->placed)
 		return HR_FLEET_LATE;

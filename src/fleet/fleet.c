@@ -57,6 +57,29 @@ hr_fleet_begin(struct hr_fleet *f, const struct hr_fleet_row *row, enum hr_fleet
 	return *ret_moved ? hr_fleet_add_job(f, job, row->id, err) : 0;
 }
 
+enum hr_fleet_result
+hr_fleet_find(
+    struct hr_fleet *f, int64_t key, const char *id, struct hr_fleet_row *row, struct hr_err *err)
+{
+	int found = f->store->ops->find(f->store, id, row, err);
+
+	if (found < 0)
+		return HR_FLEET_BROKEN;
+	return found == 0 || (key != 0 && row->key != key) ? HR_FLEET_NOT_FOUND : HR_FLEET_OK;
+}
+
+enum hr_fleet_result
+hr_fleet_get(
+    struct hr_fleet *f, int64_t key, const char *id, struct hr_fleet_row *row, struct hr_err *err)
+{
+	enum hr_fleet_result r;
+
+	(void)pthread_mutex_lock(&f->lock);
+	r = hr_fleet_find(f, key, id, row, err);
+	(void)pthread_mutex_unlock(&f->lock);
+	return r;
+}
+
 int
 hr_fleet_look_again(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -318,16 +341,11 @@ change_for(struct hr_fleet *f, int64_t key, const char *id, enum hr_fleet_change
     const char *reason, struct hr_fleet_row *row, struct hr_err *err)
 {
 	enum hr_fleet_result r;
-	int found;
 
 	memset(row, 0, sizeof(*row));
 	(void)pthread_mutex_lock(&f->lock);
-	found = f->store->ops->find(f->store, id, row, err);
-	if (found < 0)
-		r = HR_FLEET_BROKEN;
-	else if (found == 0 || (key != 0 && row->key != key))
-		r = HR_FLEET_NOT_FOUND;
-	else
+	r = hr_fleet_find(f, key, id, row, err);
+	if (r == HR_FLEET_OK)
 		r = change_it(f, row, what, reason, err);
 	(void)pthread_mutex_unlock(&f->lock);
 	return r;
@@ -398,12 +416,12 @@ enum hr_fleet_result
 hr_fleet_wait(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, struct hr_err *err)
 {
 	enum hr_fleet_result r;
-	int found;
 
 	memset(row, 0, sizeof(*row));
 	(void)pthread_mutex_lock(&f->lock);
-	found = f->store->ops->find(f->store, id, row, err);
-	r = found < 0 ? HR_FLEET_BROKEN : found == 0 ? HR_FLEET_NOT_FOUND : wait_for(f, row, err);
+	r = hr_fleet_find(f, 0, id, row, err);
+	if (r == HR_FLEET_OK)
+		r = wait_for(f, row, err);
 	(void)pthread_mutex_unlock(&f->lock);
 	return r;
 }
@@ -445,18 +463,17 @@ enum hr_fleet_result
 hr_fleet_route(
     struct hr_fleet *f, const char *id, bool wait, struct hr_fleet_row *row, struct hr_err *err)
 {
-	enum hr_fleet_result r = HR_FLEET_OK;
-	int found;
+	enum hr_fleet_result r;
 
 	memset(row, 0, sizeof(*row));
 	if (route_known(f, id, row, err))
 		return HR_FLEET_OK;
 	(void)pthread_mutex_lock(&f->lock);
 	__atomic_add_fetch(&f->counts.routes, 1, __ATOMIC_RELAXED);
-	found = f->store->ops->find(f->store, id, row, err);
-	if (found <= 0 || row->key == 0) { /* the sandbox is warm: no key may use it */
-		r = found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND;
-	} else if (row->state != HR_FLEET_RUNNING) {
+	r = hr_fleet_find(f, 0, id, row, err);
+	if (r == HR_FLEET_OK && row->key == 0) { /* the sandbox is warm: no key may use it */
+		r = HR_FLEET_NOT_FOUND;
+	} else if (r == HR_FLEET_OK && row->state != HR_FLEET_RUNNING) {
 		r = wake(f, row, err);
 		if (r == HR_FLEET_OK && !wait && !is_settled(row->state))
 			r = HR_FLEET_LATE;

@@ -150,6 +150,10 @@ enum hr_fleet_result hr_fleet_start(struct hr_fleet *f, const struct hr_fleet_ke
     const char *session, const char *request, int64_t factor, const char *shape,
     const struct hr_fleet_term *term, struct hr_fleet_row *row, struct hr_err *err);
 
+/* Fills *row with the sandbox `id` of `key` (0: of any key), as it is in the store. */
+enum hr_fleet_result hr_fleet_get(
+    struct hr_fleet *f, int64_t key, const char *id, struct hr_fleet_row *row, struct hr_err *err);
+
 /* Gives the sandbox `id` of `key` another term. HR_FLEET_CONFLICT: it has ended. */
 enum hr_fleet_result hr_fleet_lease(struct hr_fleet *f, int64_t key, const char *id,
     const struct hr_fleet_term *term, struct hr_fleet_row *row, struct hr_err *err);

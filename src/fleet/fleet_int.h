@@ -50,6 +50,9 @@ struct hr_fleet_starter {
 enum hr_fleet_result hr_fleet_may_start(void *starter, struct hr_err *err);
 /* Adds the job that a row's state requires. Returns 1, or 0 if it requires none. */
 int hr_fleet_go_on(struct hr_fleet *f, const struct hr_fleet_row *row, struct hr_err *err);
+/* Does the same as hr_fleet_get() with the lock, which the caller holds. */
+enum hr_fleet_result hr_fleet_find(
+    struct hr_fleet *f, int64_t key, const char *id, struct hr_fleet_row *row, struct hr_err *err);
 /* Reads the row again from the store. Returns 1, 0 if it does not exist, or -1. */
 int hr_fleet_look_again(struct hr_fleet *f, struct hr_fleet_row *row, struct hr_err *err);
 

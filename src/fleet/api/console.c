@@ -263,24 +263,21 @@ open_page(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 	char ticket[HR_SIGNIN_SECRET + 1];
 	struct hr_err err = {0};
 	const char *id;
-	int found = 0;
+	enum hr_fleet_result r;
 
 	if (q->body_len > 0)
 		(void)hr_json_decode(q->body, q->body_len, &body, NULL);
 	id = hr_json_text_or(body, "runtime_id", "");
-	(void)pthread_mutex_lock(&api->fleet->lock);
-	found = api->fleet->store->ops->find(api->fleet->store, id, &row, &err);
-	(void)pthread_mutex_unlock(&api->fleet->lock);
+	r = hr_fleet_get(api->fleet, k->id, id, &row, &err);
 	if ((k->scopes & HR_SCOPE_USE) == 0)
 		(void)hr_fleet_say(a, 403, "this key is not for that");
 	else if (api->domain == NULL)
 		(void)hr_fleet_say(
 		    a, 409, "pages of sandboxes need host names: start the service with --domain");
-	else if (found < 0 || (found == 1 && row.key == k->id &&
-				  give_ticket(api->console, k->id, id, ticket, &err) != 0))
+	else if (r == HR_FLEET_OK && give_ticket(api->console, k->id, id, ticket, &err) != 0)
 		hr_fleet_refuse(a, HR_FLEET_BROKEN, NULL, &err);
-	else if (found == 0 || row.key != k->id)
-		hr_fleet_refuse(a, HR_FLEET_NOT_FOUND, NULL, &err);
+	else if (r != HR_FLEET_OK)
+		hr_fleet_refuse(a, r, NULL, &err);
 	else {
 		a->status = 200;
 		hr_buf_adds(&a->body, "{\"url\":");

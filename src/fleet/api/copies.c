@@ -34,18 +34,13 @@ can(struct hr_fleet_call *c)
 static bool
 is_own(struct hr_fleet_call *c, const char *id)
 {
-	struct hr_fleet *f = c->api->fleet;
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	struct hr_err err = {0};
-	int found;
+	enum hr_fleet_result r = hr_fleet_get(c->api->fleet, c->key.id, id, &row, &err);
 
-	(void)pthread_mutex_lock(&f->lock);
-	found = f->store->ops->find(f->store, id, &row, &err);
-	(void)pthread_mutex_unlock(&f->lock);
-	if (found == 1 && row.key == c->key.id)
-		return true;
-	hr_fleet_refuse(c->a, found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND, &row, &err);
-	return false;
+	if (r != HR_FLEET_OK)
+		hr_fleet_refuse(c->a, r, &row, &err);
+	return r == HR_FLEET_OK;
 }
 
 static void

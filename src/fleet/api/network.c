@@ -27,20 +27,15 @@ answer(struct hr_fleet_call *c, const struct hr_fleet_row *row)
 static bool
 find(struct hr_fleet_call *c, struct hr_fleet_row *row)
 {
-	struct hr_fleet *f = c->api->fleet;
+	const int64_t key = (c->key.scopes & HR_SCOPE_ADMIN) != 0 ? 0 : c->key.id;
 	struct hr_err err = {0};
 	HR_BUF(id, HR_FLEET_QUERY_MAX);
-	int found;
+	enum hr_fleet_result r = hr_fleet_get(
+	    c->api->fleet, key, hr_fleet_query(&id, c->query, "runtime_id"), row, &err);
 
-	(void)pthread_mutex_lock(&f->lock);
-	found =
-	    f->store->ops->find(f->store, hr_fleet_query(&id, c->query, "runtime_id"), row, &err);
-	(void)pthread_mutex_unlock(&f->lock);
-	if (found == 1 && row->key != c->key.id && (c->key.scopes & HR_SCOPE_ADMIN) == 0)
-		found = 0;
-	if (found != 1)
-		hr_fleet_refuse(c->a, found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND, row, &err);
-	return found == 1;
+	if (r != HR_FLEET_OK)
+		hr_fleet_refuse(c->a, r, row, &err);
+	return r == HR_FLEET_OK;
 }
 
 void

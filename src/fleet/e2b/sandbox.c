@@ -32,21 +32,18 @@ hr_e2b_find(const struct hr_fleet_call *c, struct hr_fleet_row *row)
 {
 	struct hr_fleet *f = c->api->fleet;
 	struct hr_err err = {0};
-	int found;
+	enum hr_fleet_result r = hr_fleet_get(f, c->key.id, c->rest, row, &err);
 
-	(void)pthread_mutex_lock(&f->lock);
-	found = f->store->ops->find(f->store, c->rest, row, &err);
-	(void)pthread_mutex_unlock(&f->lock);
 	/* a branch whose start the next process of the service continues is known */
-	if (found == 1 && row->key == c->key.id && row->state == HR_FLEET_STARTING) {
+	if (r == HR_FLEET_OK && row->state == HR_FLEET_STARTING) {
 		hr_fleet_row_done(row);
-		found = hr_fleet_wait(f, c->rest, row, &err) == HR_FLEET_BROKEN ? -1 : found;
+		r = hr_fleet_wait(f, c->rest, row, &err);
 	}
-	if (found < 0) {
-		hr_fleet_refuse(c->a, HR_FLEET_BROKEN, row, &err);
+	if (r == HR_FLEET_BROKEN) {
+		hr_fleet_refuse(c->a, r, row, &err);
 		return -1;
 	}
-	if (found == 0 || row->key != c->key.id || !hr_fleet_has_session(row->state) ||
+	if (row->key != c->key.id || !hr_fleet_has_session(row->state) ||
 	    row->state == HR_FLEET_STARTING)
 		return hr_e2b_unknown(c);
 	return 0;
