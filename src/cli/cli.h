@@ -100,6 +100,9 @@ const char *cli_value(const struct cli_args *a, char letter);
 /* Returns the next value of a repeatable option; *at starts with 0. Returns NULL after the last. */
 const char *cli_next(const struct cli_args *a, char letter, size_t *at);
 
+/* Parses a decimal number. Returns false if the text is no number from `least` to `most`. */
+bool cli_number(const char *text, long least, long most, long *ret);
+
 /* Lists the plugins of -p; by default those that agents have, which cost nothing until their first
  * use; "none" is no plugin. Returns CLI_ERROR after it has reported a lack of memory. */
 int cli_plugins(const struct cli_args *a, struct hr_strv *ret);

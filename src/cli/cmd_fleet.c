@@ -1,6 +1,7 @@
 /* Implements fleet: commands for an administrator of handrail-fleetd: keys, sandboxes, shutdown. */
 #include "config.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -196,10 +197,9 @@ make_key(struct cli *c, const struct cli_args *a)
 {
 	const char *most = cli_value(a, 'm');
 	struct json_object *o, *limit;
-	char *end;
-	long n = most != NULL ? strtol(most, &end, 10) : 0;
+	long n = 0;
 
-	if (most != NULL && (end == most || *end != '\0' || n < 0))
+	if (most != NULL && !cli_number(most, 0, LONG_MAX, &n))
 		return cli_usage("--most must be a number, not \"%s\"", most);
 	if (cli_fleet_read_rules(cli_value(a, NETWORK), &limit) != CLI_OK)
 		return CLI_ERROR;
@@ -229,10 +229,9 @@ show_revoked(struct hr_buf *b, struct json_object *o)
 static int
 key_of(const struct cli_args *a, const char *command, struct json_object **ret)
 {
-	char *end;
-	long id = strtol(a->argv[1], &end, 10);
+	long id;
 
-	if (end == a->argv[1] || *end != '\0')
+	if (!cli_number(a->argv[1], LONG_MIN, LONG_MAX, &id))
 		return cli_usage("fleet %s %s: the key's ID must be a number, not \"%s\"", command,
 		    a->argv[0], a->argv[1]);
 	*ret = json_object_new_int64(id);
@@ -407,11 +406,10 @@ set_pool(struct cli *c, const struct cli_args *a)
 	const char *image = cli_value(a, 'i'), *name = a->argv[1];
 	bool remove = strcmp(a->argv[0], "rm") == 0, found;
 	struct json_object *body, *pool;
-	char *end;
-	long size = remove ? 0 : strtol(a->argv[2], &end, 10);
+	long size = 0;
 	int r;
 
-	if (!remove && (end == a->argv[2] || *end != '\0' || size < 0))
+	if (!remove && !cli_number(a->argv[2], 0, LONG_MAX, &size))
 		return cli_usage(
 		    "fleet pools set: the size must be a number, not \"%s\"", a->argv[2]);
 	r = other_pools(c, name, &found, &body);

@@ -1,8 +1,6 @@
 /* Implements fork: branches of a running box. */
 #include "config.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <json-c/json_object.h>
@@ -28,19 +26,29 @@ static int
 count_of(const struct cli_args *a, unsigned *ret)
 {
 	const char *text = cli_value(a, COUNT);
-	char *stop;
 	long n;
 
 	*ret = 0;
 	if (text == NULL)
 		return CLI_OK;
-	errno = 0;
-	n = strtol(text, &stop, 10);
-	if (errno != 0 || stop == text || *stop != '\0' || n < 1 || n > HR_BOX_FORK_MAX)
+	if (!cli_number(text, 1, HR_BOX_FORK_MAX, &n))
 		return cli_usage(
 		    "fork: --count must be from 1 to %d, not \"%s\"", HR_BOX_FORK_MAX, text);
 	*ret = (unsigned)n;
 	return CLI_OK;
+}
+
+void
+cli_put_not_copied(struct hr_buf *b, struct json_object *lack)
+{
+	struct json_object *names = hr_json_at(lack, "names");
+	size_t n;
+
+	hr_buf_adds(b, hr_json_text_or(lack, "what", "-"));
+	for (n = 0; n < hr_json_count(names); n++)
+		hr_buf_addf(b, "%s%s", n == 0 ? " (" : ", ",
+		    json_object_get_string(hr_json_entry(names, n)));
+	hr_buf_adds(b, n > 0 ? ")" : "");
 }
 
 /* Prints the names of the branches, and notes for people. */
@@ -50,20 +58,15 @@ show(struct cli *c, struct json_object *o)
 	struct json_object *lacks = hr_json_at(o, "not_copied"), *names;
 	HR_BUF(b, 1 << 20);
 	HR_BUF(note, 1 << 20);
-	size_t i, n;
+	size_t i;
 
 	if (!hr_json_true_at(o, "still"))
 		cli_note(c, "nothing could freeze the box: files that its processes changed "
 			    "meanwhile may be half old and half new");
 	for (i = 0; i < hr_json_count(lacks) && !c->quiet; i++) {
-		names = hr_json_at(hr_json_entry(lacks, i), "names");
 		hr_buf_reset(&note);
-		hr_buf_addf(
-		    &note, "not copied: %s", hr_json_text_or(hr_json_entry(lacks, i), "what", "-"));
-		for (n = 0; n < hr_json_count(names); n++)
-			hr_buf_addf(&note, "%s%s", n == 0 ? " (" : ", ",
-			    json_object_get_string(hr_json_entry(names, n)));
-		hr_buf_adds(&note, n > 0 ? ")" : "");
+		hr_buf_adds(&note, "not copied: ");
+		cli_put_not_copied(&note, hr_json_entry(lacks, i));
 		cli_note(c, hr_buf_str(&note));
 	}
 	names = hr_json_at(o, "branches");

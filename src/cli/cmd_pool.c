@@ -1,9 +1,6 @@
 /* Implements pool: sandboxes made in advance. */
 #include "config.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "base/buf.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
@@ -33,13 +30,10 @@ pool(struct cli *c, const struct cli_args *a)
 	struct hr_sandbox_options o = cli_sandbox(c, NULL);
 	struct hr_err err = {0};
 	unsigned done = 0;
-	char *stop;
 	long n;
 	int r;
 
-	errno = 0;
-	n = strtol(a->argv[0], &stop, 10);
-	if (errno != 0 || stop == a->argv[0] || *stop != '\0' || n < 0 || n > POOL_MAX)
+	if (!cli_number(a->argv[0], 0, POOL_MAX, &n))
 		return cli_usage(
 		    "pool: the number must be from 0 to %d, not \"%s\"", POOL_MAX, a->argv[0]);
 	r = cli_choose_kind(c, NULL);

@@ -24,6 +24,8 @@ struct json_object;
 /* Appends an event of a network with rules: its time, the decision, its target, and the entry that
  * decided. */
 void cli_put_net_event(struct hr_buf *b, struct json_object *o);
+/* Appends an entry of "not_copied" of a fork (host/box/fork.h): "files (a, b)". */
+void cli_put_not_copied(struct hr_buf *b, struct json_object *lack);
 
 extern const struct cli_command cli_backends, cli_build, cli_changes, cli_clone, cli_come_back,
     cli_completion, cli_config, cli_cp, cli_diff, cli_doctor, cli_down, cli_edit, cli_events,

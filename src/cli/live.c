@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -64,13 +63,12 @@ struct live {
 static void
 resize(struct live *l)
 {
-	struct winsize w = {0};
+	int rows, columns;
 
-	if (!l->own || !l->of.running || !l->shown.tame.terminal || ioctl(1, TIOCGWINSZ, &w) != 0 ||
-	    w.ws_row == 0 || w.ws_col == 0)
+	if (!l->own || !l->of.running || !l->shown.tame.terminal ||
+	    !cli_watched_size(&rows, &columns))
 		return;
-	cli_watched_resize(
-	    &l->of, w.ws_row < 1000 ? w.ws_row : 1000, w.ws_col < 1000 ? w.ws_col : 1000);
+	cli_watched_resize(&l->of, rows, columns);
 	l->sized = true;
 }
 
@@ -83,13 +81,10 @@ look(struct live *l)
 static void
 leave(struct live *l)
 {
-	static const uint64_t one = 1;
-
 	l->left = true;
 	if (l->of.id != 0 || (look(l) == 0 && l->of.id != 0))
 		cli_watched_let_go(&l->of);
-	/* writing to an eventfd cannot fail here */
-	(void)hr_fd_write_full(l->cancel, &one, sizeof(one), NULL);
+	(void)eventfd_write(l->cancel, 1); /* cannot fail here */
 }
 
 static void
@@ -253,14 +248,13 @@ comes_to_its_end(struct live *l)
 static void *
 act(void *arg)
 {
-	static const uint64_t one = 1;
 	struct live *l = arg;
 	const struct hr_action_way way = {.id = l->of.request, .cancel_fd = l->cancel};
 
 	l->r = hr_sandbox_action_as(l->s, l->action, &way, &l->observation, &l->err);
 	atomic_store(&l->answered, true);
 	if (!atomic_load(&l->streams) || !comes_to_its_end(l))
-		(void)hr_fd_write_full(l->done, &one, sizeof(one), NULL);
+		(void)eventfd_write(l->done, 1);
 	return NULL;
 }
 

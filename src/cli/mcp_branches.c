@@ -16,6 +16,7 @@
 #include "base/path.h"
 #include "base/process/spawn.h"
 #include "base/strv.h"
+#include "cli/commands.h"
 #include "host/handle.h"
 #include "host/life/pool.h"
 #include "proto/json.h"
@@ -253,8 +254,8 @@ end_all(struct cli_branches *b, struct json_object *names, const struct hr_err *
 static void
 describe(struct hr_buf *b, struct json_object *o)
 {
-	struct json_object *list = hr_json_at(o, "branches"), *names;
-	size_t i, n;
+	struct json_object *list = hr_json_at(o, "branches");
+	size_t i;
 
 	hr_buf_adds(b, hr_json_count(list) > 1 ? "Started the branches" : "Started the branch");
 	for (i = 0; i < hr_json_count(list); i++)
@@ -269,12 +270,9 @@ describe(struct hr_buf *b, struct json_object *o)
 	list = hr_json_at(o, "not_copied");
 	hr_buf_adds(b, "\nNot copied:\n");
 	for (i = 0; i < hr_json_count(list); i++) {
-		names = hr_json_at(hr_json_entry(list, i), "names");
-		hr_buf_addf(b, "- %s", hr_json_text_or(hr_json_entry(list, i), "what", "-"));
-		for (n = 0; n < hr_json_count(names); n++)
-			hr_buf_addf(b, "%s%s", n == 0 ? " (" : ", ",
-			    json_object_get_string(hr_json_entry(names, n)));
-		hr_buf_adds(b, n > 0 ? ")\n" : "\n");
+		hr_buf_adds(b, "- ");
+		cli_put_not_copied(b, hr_json_entry(list, i));
+		hr_buf_addc(b, '\n');
 	}
 }
 

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <termios.h>
 #include <unistd.h>
@@ -102,19 +101,6 @@ end_session(struct terminal *t)
 		cli_watched_post_once(&t->of, "/handrail/v1/kill", "{}");
 }
 
-/* Returns false if the size is not known. */
-static bool
-size(int *ret_rows, int *ret_columns)
-{
-	struct winsize w = {0};
-
-	if (ioctl(1, TIOCGWINSZ, &w) != 0 || w.ws_row == 0 || w.ws_col == 0)
-		return false;
-	*ret_rows = w.ws_row < 1000 ? w.ws_row : 1000;
-	*ret_columns = w.ws_col < 1000 ? w.ws_col : 1000;
-	return true;
-}
-
 /* Starts the program and finds it in the list of commands. */
 static int
 start(struct terminal *t, const char *const *argv, struct hr_err *err)
@@ -126,7 +112,7 @@ start(struct terminal *t, const char *const *argv, struct hr_err *err)
 	int rows, columns;
 
 	/* the server can set the size only once the program runs */
-	if (size(&rows, &columns))
+	if (cli_watched_size(&rows, &columns))
 		hr_buf_addf(&line, "stty rows %d columns %d 2>/dev/null; ", rows, columns);
 	hr_buf_adds(&line, WITHOUT_PROMPT " TERM=");
 	hr_quote_shell(&line, term != NULL ? term : "dumb", strlen(term != NULL ? term : "dumb"));
@@ -194,7 +180,7 @@ resize(struct terminal *t)
 
 	t->resized = false;
 	begin_request();
-	if (size(&rows, &columns))
+	if (cli_watched_size(&rows, &columns))
 		cli_watched_resize(&t->of, rows, columns);
 	end_request(t);
 }

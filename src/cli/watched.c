@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include <json-c/json_object.h>
 
@@ -249,6 +250,18 @@ cli_watched_let_go(struct cli_watched *k)
 	    "/handrail/v1/output?offset=%" PRId64 "&command=%" PRId64 "%s%s", INT64_MAX, k->id,
 	    k->session[0] != '\0' ? "&" : "", k->session);
 	(void)hr_client_send_once(&k->client, &q, &a, NULL);
+}
+
+bool
+cli_watched_size(int *ret_rows, int *ret_columns)
+{
+	struct winsize w = {0};
+
+	if (ioctl(1, TIOCGWINSZ, &w) != 0 || w.ws_row == 0 || w.ws_col == 0)
+		return false;
+	*ret_rows = w.ws_row < 1000 ? w.ws_row : 1000;
+	*ret_columns = w.ws_col < 1000 ? w.ws_col : 1000;
+	return true;
 }
 
 void

@@ -63,6 +63,8 @@ int cli_watched_output(
 /* Sends to this command only; an ended command gets nothing. */
 void cli_watched_interrupt(struct cli_watched *k);
 void cli_watched_resize(struct cli_watched *k, int rows, int columns);
+/* Returns the size of the terminal on standard output, or false if the size is not known. */
+bool cli_watched_size(int *ret_rows, int *ret_columns);
 /* Lets the command continue without a reader of its output. */
 void cli_watched_let_go(struct cli_watched *k);
 

@@ -1,6 +1,8 @@
 /* Finds subcommands by name, and by other programs' names for them. */
 #include "config.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/span.h"
@@ -103,6 +105,16 @@ cli_guess_option(const char *cmd, const char *option)
 		    (option_guesses[i].cmd == NULL || strcmp(option_guesses[i].cmd, cmd) == 0))
 			return option_guesses[i].here;
 	return NULL;
+}
+
+bool
+cli_number(const char *text, long least, long most, long *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtol(text, &end, 10);
+	return errno == 0 && end != text && *end == '\0' && *ret >= least && *ret <= most;
 }
 
 int
