@@ -1,4 +1,4 @@
-/* Shows documents as text, with one converter per suffix: pdftotext for PDF, handrail-office or the
+/* Shows documents as text, with one converter per suffix: pdftohtml for PDF, handrail-office or the
  * program set in its place for office documents. No converter listens to sound; the error has the
  * contract's text. */
 #include "config.h"
@@ -22,6 +22,7 @@
 #include "base/process/spawn.h"
 #include "files/charset/charset.h"
 #include "files/charset/detect.h"
+#include "files/pdftext.h"
 #include "files/purepath.h"
 #include "files/pytext.h"
 #include "files/place/reach.h"
@@ -136,9 +137,10 @@ struct source {
 static int
 convert_pdf(const struct source *d, struct hr_buf *raw, struct hr_buf *why)
 {
-	const char *const argv[] = {"pdftotext", "-q", "-enc", "UTF-8", "-", "-", NULL};
+	const char *const argv[] = {HR_PDFTEXT_COMMAND, NULL};
 	const struct hr_buf *bytes = d->bytes;
 	struct hr_err err = {.code = HR_OK};
+	HR_BUF(xml, TEXT_MAX);
 	int status;
 
 	/* PDF readers look for the header in the first 1024 bytes */
@@ -146,14 +148,16 @@ convert_pdf(const struct source *d, struct hr_buf *raw, struct hr_buf *why)
 		return 1;
 	if (!is_installed(argv[0])) {
 		hr_buf_adds(
-		    why, "pdftotext (of poppler-utils), which reads PDF files, is not installed");
+		    why, "pdftohtml (of poppler-utils), which reads PDF files, is not installed");
 		return -1;
 	}
-	status = run(argv, d->file, raw, &err);
+	status = run(argv, d->file, &xml, &err);
 	if (status > 0)
-		hr_buf_adds(why, "pdftotext failed");
+		hr_buf_adds(why, "pdftohtml failed");
 	else if (status < 0)
 		hr_buf_adds(why, err.msg);
+	else
+		hr_pdftext(hr_buf_str(&xml), xml.len, raw);
 	return status == 0 ? 0 : -1;
 }
 

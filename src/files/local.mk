@@ -22,6 +22,8 @@ libfiles_la_SOURCES = \
 	%D%/place/commit.h \
 	%D%/multipart.c %D%/multipart.h \
 	%D%/params.c %D%/params.h \
+	%D%/pdfpage.c %D%/pdfpage.h \
+	%D%/pdftext.c %D%/pdftext.h \
 	%D%/picture.c %D%/picture.h \
 	%D%/purepath.c %D%/purepath.h \
 	%D%/pytext.c %D%/pytext.h \

@@ -233,8 +233,8 @@ def pdf(word):
 
 
 def documents():
-    if subprocess.run(["which", "pdftotext"], stdout=subprocess.DEVNULL).returncode != 0:
-        raise Skip("needs pdftotext: apt-get install poppler-utils")
+    if subprocess.run(["which", "pdftohtml"], stdout=subprocess.DEVNULL).returncode != 0:
+        raise Skip("needs pdftohtml: apt-get install poppler-utils")
     with Server() as s:
         for name in ("d.pdf", "d.bin"):
             equal("handsome words" in text(call(s, "read", path=put(s, name, pdf(b"handsome words")))), True, name)

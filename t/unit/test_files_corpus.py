@@ -163,8 +163,8 @@ def step_wanted(step, fill):
 
 def editor_case(case, ours=None):
     """ours: the steps that differ on purpose, from exceptions.txt."""
-    if case["name"] == "doc_pdf_simple" and not shutil.which("pdftotext"):
-        raise Skip("pdftotext is missing: install poppler-utils")
+    if case["name"].startswith("doc_pdf") and not shutil.which("pdftohtml"):
+        raise Skip("pdftohtml is missing: install poppler-utils")
     if case["name"].startswith(("doc_docx", "doc_pptx", "doc_xlsx")) and not os.path.exists(
             os.path.join(BUILDDIR, "handrail-office")):
         raise Skip("there is no handrail-office: configure --enable-office, with libexpat1-dev")
