@@ -83,14 +83,74 @@ rewrite_risk(struct json_object *args, struct hr_buf *why)
 	return set(args, "security_risk", named, why);
 }
 
+/* Converts an item of a sequence to a pair, as dict.update() does: a dictionary gives its keys.
+ * Returns NULL for an item without a length, or without memory. */
+static struct json_object *
+pair_of(struct json_object *item, struct hr_buf *why)
+{
+	struct json_object *pair, *v;
+
+	if (hr_json_type(item) == HR_PY_LIST)
+		return json_object_get(item);
+	if (hr_json_type(item) != HR_PY_DICT)
+		return NULL;
+	pair = json_object_new_array();
+	json_object_object_foreach(item, key, value)
+	{
+		(void)value;
+		v = json_object_new_string(key);
+		if (pair == NULL || v == NULL || json_object_array_add(pair, v) < 0) {
+			json_object_put(v);
+			why->fail = HR_E_NOMEM;
+			break;
+		}
+	}
+	return pair;
+}
+
+/* Updates the dictionary with a sequence of pairs, up to the first item that is none: the original
+ * ignores its ValueError. */
+static int
+args_update_pairs(struct json_object *args, struct json_object *from, struct hr_buf *why)
+{
+	size_t i, len, n = json_object_array_length(from);
+	struct json_object *item, *key;
+	const char *s;
+
+	for (i = 0; i < n; i++) {
+		item = json_object_array_get_idx(from, i);
+		HR_PUT struct json_object *pair = pair_of(item, why);
+
+		if (why->fail != HR_OK)
+			return -1;
+		if (pair == NULL && hr_json_type(item) != HR_PY_STR) {
+			hr_buf_addf(why,
+			    "cannot convert dictionary update sequence element #%zu to a sequence",
+			    i);
+			return -1;
+		}
+		if (pair == NULL || json_object_array_length(pair) != 2)
+			return 0;
+		key = json_object_array_get_idx(pair, 0);
+		s = hr_json_type(key) == HR_PY_STR ? hr_json_str(key, &len) : NULL;
+		if (s == NULL || strlen(s) != len)
+			return 0;
+		if (set(args, s, json_object_get(json_object_array_get_idx(pair, 1)), why) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* Updates the dictionary with the parsed literal, as dict.update(). */
 static int
 args_update(struct json_object *args, struct json_object *from, struct hr_buf *why)
 {
 	enum hr_py_type t = hr_json_type(from);
 
-	if (t == HR_PY_STR || t == HR_PY_LIST)
+	if (t == HR_PY_STR)
 		return 0; /* the original ignores the ValueError here */
+	if (t == HR_PY_LIST)
+		return args_update_pairs(args, from, why);
 	if (t != HR_PY_DICT) {
 		hr_buf_addf(why, "'%s' object is not iterable", hr_py_type_name(t));
 		return -1;

@@ -175,6 +175,17 @@ START_TEST(translated_code)
 	     "\"translated_ipython_code\":\"print(file_editor(**{'path': ))\"}}");
 	hr_event_arg(&ev, "path", &a);
 	ck_assert_str_eq(a.text.p, "p");
+	/* a sequence of pairs, as dict.update() takes it, and the pairs before one that is none */
+	good("{\"action\":\"read\",\"args\":{\"translated_ipython_code\":"
+	     "\"print(file_editor(**[('path', '/r'), {'impl_source': 1, 'oh_aci': 2}, 'x', "
+	     "5]))\"}}");
+	hr_event_arg(&ev, "path", &a);
+	ck_assert_str_eq(a.text.p, "/r");
+	hr_event_arg(&ev, "impl_source", &a);
+	ck_assert_str_eq(a.text.p, "oh_aci");
+	bad("{\"action\":\"read\",\"args\":{\"translated_ipython_code\":"
+	    "\"print(file_editor(**[('path', '/r'), 5]))\"}}",
+	    "cannot convert dictionary update sequence element #1 to a sequence");
 	bad("{\"action\":\"read\",\"args\":{\"translated_ipython_code\":5}}",
 	    "'int' object has no attribute 'startswith'");
 	forget();

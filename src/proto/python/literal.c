@@ -333,13 +333,45 @@ lit_value(struct lit *l, struct json_object **ret)
 	return lit_number(l, ret);
 }
 
+/* Reads the whole literal: values with commas, without parentheses, are a tuple. */
+static int
+lit_all(struct lit *l, struct json_object **ret)
+{
+	HR_PUT struct json_object *list = NULL, *v = NULL;
+	bool pending = true; /* v is not in the list */
+
+	if (lit_value(l, &v) < 0)
+		return -1;
+	for (lit_space(l); at_char(l, ','); lit_space(l)) {
+		if (list == NULL)
+			list = json_object_new_array();
+		if (list == NULL || json_object_array_add(list, v) < 0)
+			return -1;
+		v = NULL;
+		l->p++;
+		lit_space(l);
+		pending = l->p < l->end;
+		if (pending && lit_value(l, &v) < 0)
+			return -1;
+	}
+	if (list == NULL) {
+		*ret = json_object_get(v);
+		return 0;
+	}
+	if (pending && json_object_array_add(list, v) < 0)
+		return -1;
+	v = NULL;
+	*ret = json_object_get(list);
+	return 0;
+}
+
 int
 hr_pyliteral(const char *p, size_t len, struct json_object **ret)
 {
 	struct lit l = {.p = p, .end = p + len};
 	struct json_object *v;
 
-	if (memchr(p, '\0', len) != NULL || !hr_utf8_strict(p, len) || lit_value(&l, &v) < 0)
+	if (memchr(p, '\0', len) != NULL || !hr_utf8_strict(p, len) || lit_all(&l, &v) < 0)
 		return -1;
 	lit_space(&l);
 	if (l.p != l.end) {
