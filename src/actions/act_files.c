@@ -98,18 +98,27 @@ slice_index(const struct hr_arg *a, int64_t whole, int64_t *ret)
 	return true;
 }
 
-/* Raises Python's error for limiting such an argument to the lines of a file, or for the slice. */
+/* Converts a bound of a read: *ret_float points to *room if the bound is a float. Returns false if
+ * it is no number. */
+static bool
+read_bound(const struct hr_arg *a, int64_t *ret, double *room, const double **ret_float)
+{
+	if (a->type != HR_PY_FLOAT)
+		return slice_index(a, 0, ret);
+	*room = json_object_get_double(a->given);
+	*ret_float = room;
+	return true;
+}
+
+/* Raises Python's error for limiting such an argument to the lines of a file. */
 static void
 raise_not_index(struct hr_answer *ret, const struct hr_arg *start, const struct hr_arg *end)
 {
 	const struct hr_arg *a = is_int(start) || start->type == HR_PY_FLOAT ? end : start;
 	HR_BUF(why, 256);
 
-	if (is_int(a) || a->type == HR_PY_FLOAT)
-		hr_buf_adds(&why, HR_RW_UNSLICED);
-	else
-		hr_buf_addf(&why, "'>' not supported between instances of 'int' and '%s'",
-		    hr_py_type_name(a->type));
+	hr_buf_addf(&why, "'>' not supported between instances of 'int' and '%s'",
+	    hr_py_type_name(a->type));
 	hr_answer_internal(ret, &why);
 }
 
@@ -240,6 +249,7 @@ answer_read(const struct hr_action_env *env, const struct hr_event *ev, struct h
     struct hr_buf *full, struct hr_buf *cwd, struct hr_answer *ret)
 {
 	struct hr_arg start, end;
+	double floats[2];
 	struct hr_read q = {.end = -1};
 	enum hr_rw_result r;
 	HR_BUF(text, HR_ANSWER_MAX);
@@ -247,7 +257,8 @@ answer_read(const struct hr_action_env *env, const struct hr_event *ev, struct h
 
 	hr_event_arg(ev, "start", &start);
 	hr_event_arg(ev, "end", &end);
-	numbers = slice_index(&start, 0, &q.start) && slice_index(&end, -1, &q.end);
+	numbers = read_bound(&start, &q.start, &floats[0], &q.float_start) &&
+		  read_bound(&end, &q.end, &floats[1], &q.float_end);
 	q.path = hr_span_of_buf(full);
 	if (cwd->len > 0)
 		q.cwd = hr_span_of_buf(cwd);

@@ -4,6 +4,7 @@
 #include "files/readwrite.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,15 +128,45 @@ hr_rw_slice(const char *p, size_t len, int64_t start, int64_t end, size_t *ret_f
 	*ret_from = hr_pytext_line_at(p, len, (size_t)start);
 }
 
+/* Limits floats to the n lines, as the original does: a limit is an integer, and what is within
+ * the limits stays a float. Returns false if Python would slice by a float. */
+static bool
+limit_floats(const struct hr_read *q, int64_t n, int64_t *start, int64_t *end)
+{
+	double s = q->float_start != NULL ? *q->float_start : (double)*start;
+	double e = q->float_end != NULL ? *q->float_end : (double)*end;
+	double begin = fmax(0, fmin(s, (double)(n - 2)));
+	bool to_last = e == -1;
+
+	if (q->float_start != NULL) {
+		if (s > 0 && s <= (double)(to_last ? n : n - 2))
+			return false;
+		*start = s > 0 ? n : 0;
+	}
+	if (q->float_end != NULL) {
+		if (!to_last && e > begin + 1 && e <= (double)n)
+			return false;
+		*end = to_last ? -1 : e > begin + 1 ? n : 0;
+	}
+	return true;
+}
+
 static enum hr_rw_result
 put_text(const struct hr_read *q, struct hr_buf *bytes, struct hr_buf *text)
 {
 	const struct hr_encoding utf8 = {.charset = &hr_charset_utf8};
+	int64_t start = q->start, end = q->end;
 	size_t from, to;
 
 	if (hr_textfile_decode(bytes, &utf8, text, NULL) < 0)
 		return say(text, "File could not be decoded as utf-8: ", q->path, ".");
-	hr_rw_slice(hr_buf_str(text), text->len, q->start, q->end, &from, &to);
+	if ((q->float_start != NULL || q->float_end != NULL) &&
+	    !limit_floats(q, (int64_t)hr_pytext_lines(hr_buf_str(text), text->len), &start, &end)) {
+		hr_buf_reset(text);
+		hr_buf_adds(text, HR_RW_UNSLICED);
+		return HR_RW_RAISED;
+	}
+	hr_rw_slice(hr_buf_str(text), text->len, start, end, &from, &to);
 	if (text->len > to)
 		text->len = to;
 	if (from > 0)
@@ -252,6 +283,8 @@ merge(const struct hr_write *q, const char *file, struct hr_buf *after, struct h
 	} else if (q->unsliced) {
 		hr_buf_adds(text, HR_RW_UNSLICED);
 		r = HR_RW_RAISED;
+	} else if (hr_charset_check_text(q->content.p, q->content.len, text) < 0) {
+		r = HR_RW_RAISED;
 	} else {
 		span = hr_span_of_buf(&old);
 		hr_rw_insert(after, &span, q->content, q->start, q->end);
@@ -346,7 +379,7 @@ hr_rw_write(const struct hr_write *q, struct hr_buf *text)
 	existed = exists(file);
 	if (existed < 0)
 		(void)hr_err_sys(&err, errno, "%s", file);
-	if (hr_charset_check_text(q->content.p, q->content.len, text) < 0)
+	if (existed == 0 && hr_charset_check_text(q->content.p, q->content.len, text) < 0)
 		r = HR_RW_RAISED;
 	else if (existed < 0 || (existed == 0 && make_parents(file, &err) < 0))
 		r = raise_os(text, &err, q->path);

@@ -26,6 +26,7 @@ struct hr_read {
 	struct hr_span path; /* normalised absolute path */
 	struct hr_span cwd;  /* the shell's directory, for an error text; p NULL: not known yet */
 	int64_t start, end;
+	const double *float_start, *float_end; /* floats given for them; NULL: integers */
 	bool text_only; /* refuse a binary file (doc/files.md, "Binary or not", b to f) */
 };
 
