@@ -163,11 +163,31 @@ hr_pytext_slice(size_t n, int64_t start, int64_t end, size_t *ret_from, size_t *
 }
 
 int
+hr_pytext_digit(int32_t cp)
+{
+	/* the zeros; their nine other digits follow each */
+	static const int32_t zeros[] = {'0', 0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66,
+	    0xbe6, 0xc66, 0xce6, 0xd66, 0xde6, 0xe50, 0xed0, 0xf20, 0x1040, 0x1090, 0x17e0, 0x1810,
+	    0x1946, 0x19d0, 0x1a80, 0x1a90, 0x1b50, 0x1bb0, 0x1c40, 0x1c50, 0xa620, 0xa8d0, 0xa900,
+	    0xa9d0, 0xa9f0, 0xaa50, 0xabf0, 0xff10, 0x104a0, 0x10d30, 0x11066, 0x110f0, 0x11136,
+	    0x111d0, 0x112f0, 0x11450, 0x114d0, 0x11650, 0x116c0, 0x11730, 0x118e0, 0x11950,
+	    0x11c50, 0x11d50, 0x11da0, 0x11f50, 0x16a60, 0x16ac0, 0x16b50, 0x1d7ce, 0x1d7d8,
+	    0x1d7e2, 0x1d7ec, 0x1d7f6, 0x1e140, 0x1e2f0, 0x1e4f0, 0x1e950, 0x1fbf0};
+	size_t i;
+
+	for (i = 0; i < sizeof(zeros) / sizeof(zeros[0]); i++)
+		if (cp >= zeros[i] && cp <= zeros[i] + 9)
+			return cp - zeros[i];
+	return -1;
+}
+
+int
 hr_pytext_int(const char *p, size_t len, int64_t *ret)
 {
 	bool negative = false, digit = false;
-	size_t digits = 0, i;
+	size_t digits = 0, i, n;
 	int64_t v = 0;
+	int one;
 	const char *end;
 
 	for (i = 0; i < len; i++) /* blanks for strip(), but not for int() */
@@ -177,15 +197,16 @@ hr_pytext_int(const char *p, size_t len, int64_t *ret)
 	end = p + len;
 	if (p < end && (*p == '+' || *p == '-'))
 		negative = *p++ == '-';
-	for (; p < end; p++) {
+	for (; p < end; p += n) {
+		one = hr_pytext_digit(hr_utf8_next(p, end, &n));
 		if (*p == '_' && digit && p + 1 < end) {
 			digit = false;
 			continue;
 		}
-		if (*p < '0' || *p > '9' || ++digits > PY_INT_DIGITS)
+		if (one < 0 || ++digits > PY_INT_DIGITS)
 			return -1;
 		digit = true;
-		if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *p - '0', &v))
+		if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, one, &v))
 			v = INT64_MAX;
 	}
 	if (!digit)

@@ -34,4 +34,7 @@ void hr_pytext_slice(size_t n, int64_t start, int64_t end, size_t *ret_from, siz
  * between. Returns 0 or -1. Numbers beyond 64 bits are clamped. */
 int hr_pytext_int(const char *p, size_t len, int64_t *ret);
 
+/* Returns the value of a decimal digit of any script, or -1. */
+int hr_pytext_digit(int32_t cp);
+
 #endif

@@ -187,7 +187,8 @@ START_TEST(integers)
 	    {"\x1C"
 	     "7",
 		0, 0},
-	    {"7\x1F", 0, 0}, {"\f7\v", 1, 7}};
+	    {"7\x1F", 0, 0}, {"\f7\v", 1, 7}, {"\u0661\uFF12", 1, 12}, {"-\u0967_\u0968", 1, -12},
+	    {"\u00B2", 0, 0}, {"\u2167", 0, 0}};
 	int64_t got = 0;
 
 	ck_assert_int_eq(
@@ -213,7 +214,7 @@ main(void)
 	tcase_add_loop_test(tc, rejoin, 0, 7);
 	tcase_add_test(tc, characters);
 	tcase_add_loop_test(tc, slices, 0, 9);
-	tcase_add_loop_test(tc, integers, 0, 19);
+	tcase_add_loop_test(tc, integers, 0, 23);
 	suite_add_tcase(s, tc);
 	return lines_run(s);
 }

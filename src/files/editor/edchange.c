@@ -49,8 +49,9 @@ edit_create(struct edit *e)
 
 	if (e->q->file_text == NULL)
 		return edit_required(e, "file_text");
-	if (!edit_string(e, e->q->file_text, &text))
-		return HR_EDIT_ERROR;
+	if (!edit_string(e, e->q->file_text, "Ran into write() argument must be str, not ",
+		" while trying to write to ", &text))
+		return edit_error(e, "%s", edit_path(e));
 	if (e->file == NULL) {
 		hr_buf_adds(e->text, "embedded null byte");
 		return HR_EDIT_ERROR;
@@ -205,16 +206,20 @@ edit_str_replace(struct edit *e)
 
 	if (e->q->old_str == NULL)
 		return edit_required(e, "old_str");
-	if (!edit_string(e, e->q->old_str, &old) || !edit_string(e, e->q->new_str, &new))
-		return HR_EDIT_ERROR;
-	if (e->q->new_str != NULL && old.len == new.len &&memcmp(old.p, new.p, old.len) == 0)
-		return edit_error(e,
-		    "Invalid `new_str` parameter: %s. No replacement was performed. `new_str` and "
-		    "`old_str` must be different.",
-		    new);
+	if (e->q->new_str != NULL && json_object_equal(e->q->old_str, e->q->new_str)) {
+		hr_buf_adds(e->text, "Invalid `new_str` parameter: ");
+		edit_put_value(e->text, e->q->new_str);
+		return edit_error(e, ". No replacement was performed. `new_str` and `old_str` must "
+				     "be different.");
+	}
 	r = edit_validate(e);
 	if (r != HR_EDIT_DONE)
 		return r;
+	if (!edit_string(
+		e, e->q->old_str, "decoding to str: need a bytes-like object, ", " found", &old) ||
+	    !edit_string(e, hr_py_truthy(e->q->new_str) ? e->q->new_str : NULL,
+		"can only concatenate str (not \"", "\") to str", &new))
+		return HR_EDIT_ERROR;
 	r = edit_load(e, false, &text, &enc);
 	if (r == HR_EDIT_DONE)
 		r = replace_in(e, &enc, &text, old, new);
@@ -315,15 +320,17 @@ static void
 put_number(struct hr_buf *b, struct hr_span s, bool negative)
 {
 	bool zero = true; /* no digit but 0 yet */
-	size_t i;
+	size_t i, n;
+	int digit;
 
 	if (negative)
 		hr_buf_addc(b, '-');
-	for (i = 0; i < s.len; i++) {
-		if (s.p[i] < '0' || s.p[i] > '9' || (zero && s.p[i] == '0'))
+	for (i = 0; i < s.len; i += n) {
+		digit = hr_pytext_digit(hr_utf8_next(s.p + i, s.p + s.len, &n));
+		if (digit < 0 || (zero && digit == 0))
 			continue;
 		zero = false;
-		hr_buf_addc(b, s.p[i]);
+		hr_buf_addc(b, (char)('0' + digit));
 	}
 }
 
@@ -363,11 +370,11 @@ edit_insert(struct edit *e)
 		return edit_required(e, "insert_line");
 	if (e->q->new_str == NULL)
 		return edit_required(e, "new_str");
-	if (!edit_string(e, e->q->new_str, &new))
-		return HR_EDIT_ERROR;
 	r = edit_validate(e);
 	if (r != HR_EDIT_DONE)
 		return r;
+	if (!edit_string(e, e->q->new_str, "'", "' object has no attribute 'split'", &new))
+		return HR_EDIT_RAISED;
 	r = edit_load(e, true, &text, &enc);
 	if (r == HR_EDIT_DONE)
 		r = insert_in(e, &enc, &text, new);

@@ -74,7 +74,8 @@ edit_invalid_range(struct edit *e, struct json_object *value)
 }
 
 bool
-edit_string(struct edit *e, struct json_object *value, struct hr_span *ret)
+edit_string(struct edit *e, struct json_object *value, const char *before, const char *after,
+    struct hr_span *ret)
 {
 	enum hr_py_type t = hr_json_type(value);
 
@@ -82,8 +83,7 @@ edit_string(struct edit *e, struct json_object *value, struct hr_span *ret)
 	if (t == HR_PY_NONE)
 		return true;
 	if (t != HR_PY_STR) {
-		hr_buf_addf(
-		    e->text, "expected string or bytes-like object, got '%s'", hr_py_type_name(t));
+		hr_buf_addf(e->text, "%s%s%s", before, hr_py_type_name(t), after);
 		return false;
 	}
 	ret->p = hr_json_str(value, &ret->len);

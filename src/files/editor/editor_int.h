@@ -48,9 +48,10 @@ enum hr_edit_result edit_required(struct edit *e, const char *name);
 void edit_invalid_range(struct edit *e, struct json_object *value);
 /* Appends a value as Python's str() shows it (doc/actions.md, "repr"). */
 void edit_put_value(struct hr_buf *b, struct json_object *value);
-/* Reads a string argument; null is "". Returns false for another type, the error being in
- * e->text. */
-bool edit_string(struct edit *e, struct json_object *value, struct hr_span *ret);
+/* Reads a string argument; null is "". Returns false for another type, whose name is appended
+ * between the parts of the error. */
+bool edit_string(struct edit *e, struct json_object *value, const char *before, const char *after,
+    struct hr_span *ret);
 
 /* Returns true for a suffix of documents (doc/files.md, "Documents"). */
 bool edit_is_document(const struct edit *e);
