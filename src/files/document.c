@@ -152,6 +152,10 @@ convert_pdf(const struct source *d, struct hr_buf *raw, struct hr_buf *why)
 		return -1;
 	}
 	status = run(argv, d->file, &xml, &err);
+	/* the original shows a damaged PDF as the text that it is */
+	if (status > 0 && memchr(bytes->p, '\0', bytes->len) == NULL &&
+	    hr_charset_check_utf8(bytes->p, bytes->len, NULL) == 0)
+		return 1;
 	if (status > 0)
 		hr_buf_adds(why, "pdftohtml failed");
 	else if (status < 0)
