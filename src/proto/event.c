@@ -83,29 +83,73 @@ rewrite_risk(struct json_object *args, struct hr_buf *why)
 	return set(args, "security_risk", named, why);
 }
 
-/* Converts an item of a sequence to a pair, as dict.update() does: a dictionary gives its keys.
- * Returns NULL for an item without a length, or without memory. */
+/* Appends a string. Returns 0, or -1 without memory. */
+static int
+add_str(struct json_object *list, const char *s, size_t len, struct hr_buf *why)
+{
+	struct json_object *v = json_object_new_string_len(s, (int)len);
+
+	if (list != NULL && v != NULL && json_object_array_add(list, v) == 0)
+		return 0;
+	json_object_put(v);
+	why->fail = HR_E_NOMEM;
+	return -1;
+}
+
+/* Converts an item of a sequence to a pair, as dict.update() does: a string gives its characters, a
+ * dictionary its keys. Returns NULL for an item without a length, or without memory. */
 static struct json_object *
 pair_of(struct json_object *item, struct hr_buf *why)
 {
-	struct json_object *pair, *v;
+	enum hr_py_type t = hr_json_type(item);
+	struct json_object *pair;
+	const char *s;
+	size_t len, n;
 
-	if (hr_json_type(item) == HR_PY_LIST)
+	if (t == HR_PY_LIST)
 		return json_object_get(item);
-	if (hr_json_type(item) != HR_PY_DICT)
+	if (t != HR_PY_DICT && t != HR_PY_STR)
 		return NULL;
 	pair = json_object_new_array();
+	if (t == HR_PY_STR) {
+		/* the third character makes it no pair, however many follow */
+		for (s = hr_json_str(item, &len);
+		     len > 0 && pair != NULL && json_object_array_length(pair) < 3;
+		     s += n, len -= n) {
+			for (n = 1; n < len && ((unsigned char)s[n] & 0xc0) == 0x80; n++)
+				;
+			if (add_str(pair, s, n, why) < 0)
+				break;
+		}
+		return pair;
+	}
 	json_object_object_foreach(item, key, value)
 	{
 		(void)value;
-		v = json_object_new_string(key);
-		if (pair == NULL || v == NULL || json_object_array_add(pair, v) < 0) {
-			json_object_put(v);
-			why->fail = HR_E_NOMEM;
+		if (add_str(pair, key, strlen(key), why) < 0)
 			break;
-		}
 	}
 	return pair;
+}
+
+/* Sets a key. Skips one that JSON cannot name, such as a number, and adds Python's error for one
+ * that it cannot hash; a tuple is not known from a list. */
+static int
+update_key(
+    struct json_object *args, struct json_object *key, struct json_object *v, struct hr_buf *why)
+{
+	enum hr_py_type t = hr_json_type(key);
+	const char *s;
+	size_t len;
+
+	if (t == HR_PY_LIST || t == HR_PY_DICT) {
+		hr_buf_addf(why, "unhashable type: '%s'", hr_py_type_name(t));
+		return -1;
+	}
+	s = t == HR_PY_STR ? hr_json_str(key, &len) : NULL;
+	if (s == NULL || strlen(s) != len)
+		return 0;
+	return set(args, s, json_object_get(v), why);
 }
 
 /* Updates the dictionary with a sequence of pairs, up to the first item that is none: the original
@@ -113,9 +157,8 @@ pair_of(struct json_object *item, struct hr_buf *why)
 static int
 args_update_pairs(struct json_object *args, struct json_object *from, struct hr_buf *why)
 {
-	size_t i, len, n = json_object_array_length(from);
-	struct json_object *item, *key;
-	const char *s;
+	size_t i, n = json_object_array_length(from);
+	struct json_object *item;
 
 	for (i = 0; i < n; i++) {
 		item = json_object_array_get_idx(from, i);
@@ -123,19 +166,16 @@ args_update_pairs(struct json_object *args, struct json_object *from, struct hr_
 
 		if (why->fail != HR_OK)
 			return -1;
-		if (pair == NULL && hr_json_type(item) != HR_PY_STR) {
+		if (pair == NULL) {
 			hr_buf_addf(why,
 			    "cannot convert dictionary update sequence element #%zu to a sequence",
 			    i);
 			return -1;
 		}
-		if (pair == NULL || json_object_array_length(pair) != 2)
+		if (json_object_array_length(pair) != 2)
 			return 0;
-		key = json_object_array_get_idx(pair, 0);
-		s = hr_json_type(key) == HR_PY_STR ? hr_json_str(key, &len) : NULL;
-		if (s == NULL || strlen(s) != len)
-			return 0;
-		if (set(args, s, json_object_get(json_object_array_get_idx(pair, 1)), why) < 0)
+		if (update_key(args, json_object_array_get_idx(pair, 0),
+			json_object_array_get_idx(pair, 1), why) < 0)
 			return -1;
 	}
 	return 0;

@@ -186,6 +186,21 @@ START_TEST(translated_code)
 	bad("{\"action\":\"read\",\"args\":{\"translated_ipython_code\":"
 	    "\"print(file_editor(**[('path', '/r'), 5]))\"}}",
 	    "cannot convert dictionary update sequence element #1 to a sequence");
+	/* a string of two characters is a pair, and a key that JSON cannot name is left out */
+#define PAIRS(items)                                                                               \
+	"{\"action\":\"null\",\"args\":{\"translated_ipython_code\":"                              \
+	"\"print(file_editor(**" items "))\"}}"
+#define REFUSED(args)                                                                              \
+	"action={'action': 'null', 'args': {" args "}} has the wrong arguments: "                  \
+	"NullAction.__init__() got an unexpected keyword argument "
+	bad(PAIRS("['a\\u00e9', ('c', 1), 'bcd', ('d', 2)]"),
+	    REFUSED("'a': '\u00e9', 'c': 1") "'a'");
+	bad(PAIRS("[(1, 2), (None, 2), ('\\\\0', 2), '\\\\0b', ('c', 1), '', ('d', 2)]"),
+	    REFUSED("'c': 1") "'c'");
+	bad(PAIRS("[('c', 1), ({}, 2)]"), "unhashable type: 'dict'");
+	bad(PAIRS("[([], 2)]"), "unhashable type: 'list'");
+#undef PAIRS
+#undef REFUSED
 	bad("{\"action\":\"read\",\"args\":{\"translated_ipython_code\":5}}",
 	    "'int' object has no attribute 'startswith'");
 	forget();
