@@ -258,6 +258,16 @@ make_parents(const char *file, struct hr_err *err)
 	return r;
 }
 
+/* Computes in `after` the text of a file that is not there. */
+static enum hr_rw_result
+make_new(const struct hr_write *q, struct hr_buf *after, struct hr_buf *text)
+{
+	if (hr_charset_check_text(q->content.p, q->content.len, text) < 0)
+		return HR_RW_RAISED;
+	hr_rw_insert(after, NULL, q->content, 0, -1);
+	return HR_RW_DONE;
+}
+
 /* Computes in `after` the new text of an existing file. */
 static enum hr_rw_result
 merge(const struct hr_write *q, const char *file, struct hr_buf *after, struct hr_buf *text)
@@ -275,7 +285,7 @@ merge(const struct hr_write *q, const char *file, struct hr_buf *after, struct h
 			    ". You can only write to files");
 		else if (err.sys == ENOENT)
 			/* the file was removed meanwhile */
-			hr_rw_insert(after, NULL, q->content, 0, -1);
+			r = make_new(q, after, text);
 		else
 			r = raise_os(text, &err, q->path);
 	} else if (hr_textfile_decode(&bytes, &utf8, &old, NULL) < 0) {

@@ -66,6 +66,14 @@ START_TEST(a_file_that_is_removed_meanwhile)
 	ck_assert_msg(hr_rw_write(&q, &text) == HR_RW_DONE, "%s", hr_buf_str(&text));
 	ck_assert_int_eq(hr_path_read(hr_buf_str(&path), &now, NULL), 0);
 	ck_assert_str_eq(hr_buf_str(&now), "x\n");
+	ck_assert_int_eq(unlink(hr_buf_str(&path)), 0);
+	/* a lone surrogate cannot be encoded */
+	removed = hr_buf_str(&path);
+	q.content = (struct hr_span){"\xed\xa0\x80", 3};
+	ck_assert_int_eq(hr_rw_write(&q, &text), HR_RW_RAISED);
+	ck_assert_str_eq(hr_buf_str(&text),
+	    "'utf-8' codec can't encode character '\\ud800' in position 0: surrogates not allowed");
+	ck_assert_int_eq(access(hr_buf_str(&path), F_OK), -1);
 }
 END_TEST
 
