@@ -172,6 +172,8 @@ gather(struct layout *l, size_t by)
 		if (lines[i].blank || !overlap(&near, &lines[i].at) ||
 		    !is_on_page(l, &lines[i].at) || !is_near(&lines[by].at, &lines[i].at, d))
 			continue;
+		if (i != by && lines[i].seen == by + 1)
+			continue; /* boxes are taken whole */
 		take(l, by, i, &n);
 		for (k = lines[i].box != NONE ? l->first[lines[i].box] : NONE; k != NONE;
 		     k = lines[k].next)
@@ -360,6 +362,7 @@ hr_pdf_page_put(const struct hr_pdf_page *p, struct hr_buf *out)
 	HR_FREE struct node *nodes = calloc(2 * n, sizeof(*nodes));
 	HR_FREE struct pair *heap = calloc(n < BOXES_MAX ? n * n : pairs, sizeof(*heap));
 	struct layout l = {.page = p, .lines = lines, .nodes = nodes, .heap = heap};
+	bool arranged;
 
 	if (lines == NULL || places == NULL || nodes == NULL || heap == NULL) {
 		out->fail = HR_E_NOMEM;
@@ -369,10 +372,11 @@ hr_pdf_page_put(const struct hr_pdf_page *p, struct hr_buf *out)
 	l.order = places + n;
 	l.members = places + 2 * n;
 	make_lines(&l);
-	if (l.nlines <= LINES_MAX)
+	arranged = !p->ordered && l.nlines <= LINES_MAX;
+	if (arranged)
 		put_all(&l, out);
 	for (i = 0; i < l.nlines; i++)
-		if (l.nlines > LINES_MAX || l.lines[i].blank)
+		if (!arranged || l.lines[i].blank)
 			put_line(&l, &l.lines[i], out);
 	hr_buf_addc(out, '\f');
 }

@@ -24,6 +24,7 @@ struct hr_pdf_page {
 	struct hr_pdf_run *runs; /* ordered as the page's content */
 	size_t n, room;
 	struct hr_buf text;
+	bool ordered; /* the lines stay in the order of the content */
 };
 
 /* Appends the page's text as pdfminer 20260107 arranges it: runs become lines, near lines of one

@@ -14,7 +14,8 @@
 #include "files/pytext.h"
 
 #define ZOOM 3.0
-/* a view shows 16,000 characters, of four bytes at most */
+/* A view shows 16,000 characters, of four bytes at most. Pages after that stay in their own order,
+ * so that a long text takes no longer than its length. */
 #define SHOWN_MAX 64000
 #define FONTS_MAX 4096
 
@@ -42,6 +43,7 @@ struct reader {
 	struct font *fonts; /* indexed by their id */
 	size_t nfonts;
 	struct hr_pdf_page page;
+	size_t shown; /* bytes of the pages before, without white space */
 };
 
 static bool
@@ -124,15 +126,18 @@ put_plain(struct hr_buf *out, const char *p, const char *end)
 	static const char *const names[] = {"&lt;", "&gt;", "&amp;", "&quot;", "&#34;", "&#160;"};
 	static const char meant[] = "<>&\"\" ";
 	const char *to;
-	bool plain = true;
+	bool plain = true, tags = true; /* tags: a '>' may follow */
 	size_t i;
 
 	while (p < end) {
-		to = *p == '<' ? memchr(p, '>', (size_t)(end - p)) : NULL;
-		if (to != NULL) {
-			plain = false;
-			p = to + 1;
-			continue;
+		if (*p == '<' && tags) {
+			to = memchr(p, '>', (size_t)(end - p));
+			tags = to != NULL;
+			if (tags) {
+				plain = false;
+				p = to + 1;
+				continue;
+			}
 		}
 		for (i = 0; i < sizeof(names) / sizeof(names[0]) && !starts(p, end, names[i]); i++)
 			;
@@ -191,16 +196,19 @@ read_text(struct reader *r, const char *p, const char *tag, const char *end)
 {
 	struct hr_pdf_page *page = &r->page;
 	double id = number(p, tag, " font=\""), low;
-	const struct font *f;
+	struct font unknown = {.widths = helvetica};
+	const struct font *f = &unknown;
 	struct hr_pdf_run run = {.text = page->text.len};
 	bool plain;
 
-	if (!(id >= 0 && id < (double)r->nfonts) ||
-	    hr_grow(&page->runs, page->n, &page->room, sizeof(run)) < 0) {
+	if (hr_grow(&page->runs, page->n, &page->room, sizeof(run)) < 0) {
 		page->text.fail = HR_E_NOMEM;
 		return;
 	}
-	f = &r->fonts[(size_t)id];
+	if (id >= 0 && id < (double)r->nfonts && r->fonts[(size_t)id].size > 0)
+		f = &r->fonts[(size_t)id];
+	else
+		unknown.size = number(p, tag, " height=\"") / ZOOM;
 	low = (number(p, tag, " top=\"") + number(p, tag, " height=\"")) / ZOOM;
 	run.at.x0 = number(p, tag, " left=\"") / ZOOM;
 	run.at.x1 = run.at.x0 + number(p, tag, " width=\"") / ZOOM;
@@ -224,15 +232,30 @@ not_blank(const struct hr_buf *b, size_t from)
 	return n;
 }
 
+/* Ends the page and appends its text. */
+static void
+put_page(struct reader *r, struct hr_buf *out)
+{
+	struct hr_pdf_page *page = &r->page;
+	size_t from = out->len;
+
+	if (page->text.fail != HR_OK)
+		out->fail = page->text.fail;
+	else
+		hr_pdf_page_put(page, out);
+	r->shown += not_blank(out, from);
+	page->ordered = r->shown >= SHOWN_MAX;
+	page->n = 0;
+	hr_buf_reset(&page->text);
+}
+
 static void
 read_pages(struct reader *r, const char *p, const char *end, struct hr_buf *out)
 {
 	struct hr_pdf_page *page = &r->page;
 	const char *tag, *close;
-	size_t shown = 0, from;
 
-	while (shown < SHOWN_MAX && out->fail == HR_OK &&
-	       (p = memchr(p, '<', (size_t)(end - p))) != NULL &&
+	while (out->fail == HR_OK && (p = memchr(p, '<', (size_t)(end - p))) != NULL &&
 	       (tag = memchr(p, '>', (size_t)(end - p))) != NULL) {
 		if (starts(p, tag, "<page ")) {
 			page->width = number(p, tag, " width=\"") / ZOOM;
@@ -244,19 +267,16 @@ read_pages(struct reader *r, const char *p, const char *end, struct hr_buf *out)
 		} else if (starts(p, tag, "<text ")) {
 			close = memmem(tag, (size_t)(end - tag), "</text>", 7);
 			if (close == NULL)
-				return;
+				break;
 			read_text(r, p, tag, close);
 			tag = close;
 		} else if (starts(p, tag, "</page")) {
-			from = out->len;
-			if (page->text.fail != HR_OK)
-				out->fail = page->text.fail;
-			else
-				hr_pdf_page_put(page, out);
-			shown += not_blank(out, from);
+			put_page(r, out);
 		}
 		p = tag + 1;
 	}
+	if (out->fail == HR_OK && page->n > 0)
+		put_page(r, out); /* the XML is cut */
 }
 
 void

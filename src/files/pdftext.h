@@ -11,8 +11,8 @@
 	"pdftohtml", "-xml", "-noroundcoord", "-zoom", "3", "-i", "-hidden", "-nodrm", "-q",       \
 	    "-enc", "UTF-8", "-stdout", "-", "/dev/null"
 
-/* Appends the text of all pages, each with a form feed at its end. Stops when no view can show
- * more. A failure is out's. */
+/* Appends the text of all pages, each with a form feed at its end. Pages after the part that a view
+ * shows are not arranged. Damaged or cut XML is read as far as possible. A failure is out's. */
 void hr_pdftext(const char *xml, size_t len, struct hr_buf *out);
 
 #endif

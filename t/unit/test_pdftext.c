@@ -41,6 +41,8 @@ START_TEST(boxes)
 	check(PAGE FONT("0", "36", "Helvetica") TEXT("100", "200", "90", "a") TEXT("100", "900",
 		  "90", "c") TEXT("140", "200", "90", "b") TEXT("140", "900", "90", "d") END,
 	    "a\nb\n\nc\nd\n\n\f");
+	/* a page is over at its end */
+	check(PAGE FONT("0", "36", "Helvetica") TEXT("100", "200", "90", "a") END END, "a\n\n\f\f");
 	/* two runs of a line: with a gap, without one */
 	check(PAGE FONT("0", "36", "Helvetica") TEXT("100", "200", "90", "on")
 		  TEXT("100", "291", "60", "ly") TEXT("100", "360", "90", "now") END,
@@ -65,6 +67,18 @@ START_TEST(texts)
 }
 END_TEST
 
+/* A font that is not declared is Helvetica, of the text's height. */
+START_TEST(unknown_fonts)
+{
+#define BARE(font, top, text)                                                                      \
+	"<text top=\"" top "\" left=\"200\" width=\"90\" height=\"36\" font=\"" font "\">" text    \
+	"</text>"
+	check(PAGE BARE("7", "100", "a") BARE("4096", "140", "b") BARE("-1", "230", "c") END,
+	    "a\nb\n\nc\n\n\f");
+#undef BARE
+}
+END_TEST
+
 /* No damage of the XML is an error: what is there is shown. */
 START_TEST(damaged)
 {
@@ -85,6 +99,36 @@ START_TEST(damaged)
 		hr_buf_done(&out);
 	}
 	ck_assert_uint_gt(i, 400);
+}
+END_TEST
+
+/* A text of tags that do not end takes a time of its length, and so does a page of many strings at
+ * one place. A page without its end is shown. */
+START_TEST(heaps)
+{
+	HR_BUF(xml, 1 << 22);
+	HR_BUF(want, 1 << 22);
+	HR_BUF(out, 1 << 22);
+	int i;
+
+	hr_buf_adds(&xml, PAGE FONT("0", "36", "Courier"));
+	for (i = 0; i < 2000; i++)
+		hr_buf_adds(
+		    &xml, i % 2 == 0 ? TEXT("300", "200", "9", "a") : TEXT("321", "200", "9", "b"));
+	for (i = 0; i < 2000; i++)
+		hr_buf_adds(&want, i < 1000 ? "a\n" : "b\n");
+	hr_buf_adds(&xml, END PAGE "<text font=\"0\">");
+	hr_buf_adds(&want, "\n\f");
+	for (i = 0; i < 1000000; i++)
+		hr_buf_addc(&xml, '<');
+	hr_buf_add(&want, xml.p + xml.len - 1000000, 1000000);
+	hr_buf_adds(&xml, "</text>");
+	hr_buf_adds(&want, "\n\f");
+	hr_pdftext(hr_buf_str(&xml), xml.len, &out);
+	ck_assert_int_eq(out.fail, HR_OK);
+	ck_assert_int_eq(xml.fail, HR_OK);
+	ck_assert_uint_eq(out.len, want.len);
+	ck_assert_int_eq(memcmp(out.p, want.p, want.len), 0);
 }
 END_TEST
 
@@ -120,11 +164,12 @@ START_TEST(many)
 }
 END_TEST
 
-/* Pages that no view shows are not arranged. */
+/* Pages that no view shows are not arranged, but all are there. */
 START_TEST(long_text)
 {
 	HR_BUF(xml, 1 << 22);
 	HR_BUF(out, 1 << 22);
+	static const char first[] = "w99\n\nw98\n\n", last[] = "w98\nw99\n\f";
 	int i, pages = 0;
 
 	for (i = 0; i < 600; i++)
@@ -133,8 +178,9 @@ START_TEST(long_text)
 	ck_assert_int_eq(out.fail, HR_OK);
 	for (i = 0; i < (int)out.len; i++)
 		pages += out.p[i] == '\f';
-	ck_assert_int_gt(pages, 100);
-	ck_assert_int_lt(pages, 300);
+	ck_assert_int_eq(pages, 600);
+	ck_assert_int_eq(strncmp(out.p, first, strlen(first)), 0);
+	ck_assert_str_eq(out.p + out.len - strlen(last), last);
 }
 END_TEST
 
@@ -146,7 +192,9 @@ main(void)
 
 	tcase_add_test(tc, boxes);
 	tcase_add_test(tc, texts);
+	tcase_add_test(tc, unknown_fonts);
 	tcase_add_test(tc, damaged);
+	tcase_add_test(tc, heaps);
 	tcase_add_loop_test(tc, many, 0, 3);
 	tcase_add_test(tc, long_text);
 	suite_add_tcase(s, tc);
