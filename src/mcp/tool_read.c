@@ -128,6 +128,8 @@ show_document(struct hr_mcp_call *c, const char *path, const char *suffix)
 	if (hr_document_text(c->env->office, path, hr_buf_str(&name), name.len, &t.text, &why) < 0)
 		hr_mcp_fail(c, "%.2000s is a document (%s) that cannot be shown: %.1500s.", path,
 		    suffix + 1, hr_buf_str(&why));
+	else if (t.text.fail == HR_E_NOMEM)
+		hr_mcp_fail(c, "Out of memory. Try again.");
 	else if (t.text.len == 0 || hr_utf8_rstrip(t.text.p, t.text.len) == 0)
 		hr_mcp_fail(c,
 		    "%.2000s is a document (%s) without text, of pictures alone perhaps. Make "
@@ -135,6 +137,8 @@ show_document(struct hr_mcp_call *c, const char *path, const char *suffix)
 		    path, suffix + 1);
 	else
 		show_text(c, &t);
+	if (!c->is_error && t.text.fail == HR_E_TOOLARGE)
+		hr_mcp_say(c, "[the text is cut: it has more than %zu bytes]\n", t.text.cap);
 }
 
 static void
