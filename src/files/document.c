@@ -31,6 +31,8 @@
 #define FILE_MAX (10u << 20)
 #define TEXT_MAX (64u << 20)
 #define KIND_MAX 4096
+#define SAID_MAX 4096   /* a program's messages */
+#define REASON_MAX 1000 /* the part that an error shows */
 /* seconds to wait; a damaged document may keep a converter busy for ever */
 #define PATIENCE 30
 
@@ -88,38 +90,72 @@ collect(pid_t pid, int from, struct hr_buf *out)
 	return in_time && n == 0 ? status : -1;
 }
 
-/* Runs a program with the file as stdin and collects its output. Returns its wait status, or -1. It
- * reads the agent's bytes with the rights of the shell's account: an exploit gains nothing. */
+/* Opens a pipe. Returns 0, or -1 with *err set. */
 static int
-run(const char *const *argv, const char *file, struct hr_buf *out, struct hr_err *err)
+open_pipe(int flags, int *ret_from, int *ret_to, struct hr_err *err)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC | flags) < 0)
+		return hr_err_sys(err, errno, "pipe");
+	*ret_from = ends[0];
+	*ret_to = ends[1];
+	return 0;
+}
+
+/* Reads the messages of an ended program from a pipe that does not block. */
+static void
+read_messages(int from, struct hr_buf *said)
+{
+	char *room = hr_buf_reserve(said, SAID_MAX);
+	ssize_t n = room != NULL ? hr_fd_read(from, room, SAID_MAX) : -1;
+
+	if (n > 0)
+		hr_buf_grew(said, (size_t)n);
+}
+
+/* Runs a program with the file as stdin and collects its output, and the begin of its messages in
+ * said, of SAID_MAX. Returns its wait status, or -1. The program reads the agent's bytes with the
+ * rights of the shell's account: an exploit gains nothing. */
+static int
+run(const char *const *argv, const char *file, struct hr_buf *out, struct hr_buf *said,
+    struct hr_err *err)
 {
 	const struct hr_reach *rules = hr_reach_get_rules();
 	struct hr_account shell;
 	struct hr_spawn_user user;
-	int ends[2], status;
+	int status;
 	HR_CLOSE int in = hr_reach_open(AT_FDCWD, file, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	HR_CLOSE int out_from = -1;
+	HR_CLOSE int out_to = -1;
+	HR_CLOSE int said_from = -1;
+	HR_CLOSE int said_to = -1;
 	struct hr_spawn s = {.path = argv[0], .argv = argv, .setsid = true, .umask = -1};
-	struct hr_spawn_fd fds[2] = {{in, STDIN_FILENO}, {-1, STDOUT_FILENO}};
+	struct hr_spawn_fd fds[3] = {{in, STDIN_FILENO}};
 	pid_t pid;
 
 	if (in < 0)
 		return hr_err_sys(err, errno, "open");
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return hr_err_sys(err, errno, "pipe");
+	/* a program whose messages fill the pipe loses the rest and does not wait */
+	if (open_pipe(0, &out_from, &out_to, err) < 0 ||
+	    open_pipe(O_NONBLOCK, &said_from, &said_to, err) < 0)
+		return -1;
 	if (rules != NULL && rules->shell != 0 && geteuid() == 0) {
 		hr_account_find(&shell, rules->shell);
 		user = (struct hr_spawn_user){
 		    shell.uid, shell.gid, shell.groups, (size_t)shell.ngroups};
 		s.user = &user;
 	}
-	fds[1].from = ends[1];
+	fds[1] = (struct hr_spawn_fd){out_to, STDOUT_FILENO};
+	fds[2] = (struct hr_spawn_fd){said_to, STDERR_FILENO};
 	s.fds = fds;
-	s.nfds = 2;
+	s.nfds = 3;
 	s.pdeathsig = SIGKILL;
 	pid = hr_spawn(&s, err);
-	hr_fd_close(&ends[1]);
-	status = pid >= 0 ? collect(pid, ends[0], out) : -1;
-	hr_fd_close(&ends[0]);
+	hr_fd_close(&out_to);
+	status = pid >= 0 ? collect(pid, out_from, out) : -1;
+	if (pid >= 0)
+		read_messages(said_from, said);
 	if (pid >= 0 && status < 0)
 		return hr_err_set(err, HR_E_SYS, "%s failed", argv[0]);
 	return status;
@@ -134,6 +170,38 @@ struct source {
 /* ---- converters: they return 0 with Markdown in raw; 1: not such a document; -1: reason in why
  * ---- */
 
+/* Appends the reason for a failed run: its status and the first line of its messages. */
+static void
+say_failed(struct hr_buf *why, const char *name, int status, const struct hr_buf *said,
+    const struct hr_err *err)
+{
+	const char *p = hr_buf_str(said), *end = strchrnul(p, '\n');
+	size_t n = hr_pytext_rstrip(p, (size_t)(end - p));
+
+	if (status < 0)
+		hr_buf_adds(why, err->msg);
+	else
+		hr_buf_addf(why, "%s failed (%s)", name, hr_exit_words(status));
+	if (n > REASON_MAX)
+		n = hr_pytext_prefix(p, n, REASON_MAX);
+	if (n > 0 && hr_charset_check_utf8(p, n, NULL) == 0)
+		hr_buf_addf(why, ": %.*s", (int)n, p);
+}
+
+/* Converts in the order of pdftotext, for a poppler that is too old. */
+static int
+convert_old_pdf(const struct source *d, struct hr_buf *raw, struct hr_buf *why)
+{
+	const char *const argv[] = {"pdftotext", "-q", "-enc", "UTF-8", "-", "-", NULL};
+	struct hr_err err = {.code = HR_OK};
+	HR_BUF(said, SAID_MAX);
+	int status = run(argv, d->file, raw, &said, &err);
+
+	if (status != 0)
+		say_failed(why, argv[0], status, &said, &err);
+	return status == 0 ? 0 : -1;
+}
+
 static int
 convert_pdf(const struct source *d, struct hr_buf *raw, struct hr_buf *why)
 {
@@ -141,7 +209,9 @@ convert_pdf(const struct source *d, struct hr_buf *raw, struct hr_buf *why)
 	const struct hr_buf *bytes = d->bytes;
 	struct hr_err err = {.code = HR_OK};
 	HR_BUF(xml, TEXT_MAX);
+	HR_BUF(said, SAID_MAX);
 	int status;
+	bool cut;
 
 	/* PDF readers look for the header in the first 1024 bytes */
 	if (memmem(bytes->p, bytes->len < 1024 ? bytes->len : 1024, "%PDF-", 5) == NULL)
@@ -151,18 +221,25 @@ convert_pdf(const struct source *d, struct hr_buf *raw, struct hr_buf *why)
 		    why, "pdftohtml (of poppler-utils), which reads PDF files, is not installed");
 		return -1;
 	}
-	status = run(argv, d->file, &xml, &err);
-	/* the original shows a damaged PDF as the text that it is */
-	if (status > 0 && memchr(bytes->p, '\0', bytes->len) == NULL &&
-	    hr_charset_check_utf8(bytes->p, bytes->len, NULL) == 0)
-		return 1;
-	if (status > 0)
-		hr_buf_adds(why, "pdftohtml failed");
-	else if (status < 0)
-		hr_buf_adds(why, err.msg);
-	else
+	status = run(argv, d->file, &xml, &said, &err);
+	cut = status < 0 && xml.fail == HR_E_TOOLARGE;
+	if (status == 0 || cut) {
 		hr_pdftext(hr_buf_str(&xml), xml.len, raw);
-	return status == 0 ? 0 : -1;
+		if (cut)
+			hr_buf_adds(raw, "\n[the text is cut: the document is too long]\n");
+		return 0;
+	}
+	if (status > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 1) {
+		/* an option is unknown to this poppler */
+		if (memmem(hr_buf_str(&said), said.len, "Usage:", 6) != NULL)
+			return convert_old_pdf(d, raw, why);
+		/* the original shows a damaged PDF as the text that it is */
+		if (memchr(bytes->p, '\0', bytes->len) == NULL &&
+		    hr_charset_check_utf8(bytes->p, bytes->len, NULL) == 0)
+			return 1;
+	}
+	say_failed(why, argv[0], status, &said, &err);
+	return -1;
 }
 
 static int
@@ -190,6 +267,7 @@ convert_office(const struct source *d, struct hr_buf *raw, struct hr_buf *why)
 {
 	const char *const argv[] = {d->office, d->suffix + 1, NULL};
 	struct hr_err err = {.code = HR_OK};
+	HR_BUF(said, SAID_MAX);
 	int status;
 
 	if (d->bytes->len < 4 || memcmp(d->bytes->p, "PK\3\4", 4) != 0)
@@ -199,7 +277,7 @@ convert_office(const struct source *d, struct hr_buf *raw, struct hr_buf *why)
 		    d->office != NULL ? d->office : "handrail-office");
 		return -1;
 	}
-	status = run(argv, d->file, raw, &err);
+	status = run(argv, d->file, raw, &said, &err);
 	if (status == 0)
 		return 0;
 	if (status < 0)

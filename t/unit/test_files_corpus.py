@@ -40,9 +40,9 @@ def exceptions():
 
 
 class Play:
-    def __init__(self, cwd=None):
+    def __init__(self, cwd=None, env=None):
         self.p = subprocess.Popen(PLAY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=cwd,
-                                  umask=0o022)
+                                  umask=0o022, env=env)
 
     def __call__(self, **request):
         self.p.stdin.write(json.dumps(request).encode() + b"\n")
@@ -189,6 +189,39 @@ def editor_case(case, ours=None):
         play.close()
 
 
+# ---- readers of PDF that fail, which no file brings about ----
+
+SHOWN = "Here's the content of the file @ROOT@/a.pdf displayed in Markdown format:\n%s\n"
+FAILED = "Error in converting file to Markdown: %s. Please use Python code to read @ROOT@/a.pdf"
+ENDLESS = """echo '<page height="900" width="900"><text width="9" height="9" font="0">one</text>'
+exec yes "<b $(printf %01000d 0)>"
+"""
+READERS = [
+    ("a damaged file", "exit 1", "done", SHOWN % "%PDF-1.4\nhi\n"),
+    ("a status that is not the file's", "echo 'no memory' >&2; exit 99", "error",
+     FAILED % "pdftohtml failed (exit 99): no memory"),
+    ("a signal", "kill -9 $$", "error", FAILED % "pdftohtml failed (signal 9 (Killed))"),
+    ("messages without end", "yes | head -c 300000 >&2; exit 3", "error", FAILED % "pdftohtml failed (exit 3): y"),
+    ("options that it lacks", "echo 'version 0.1\nUsage: pdftohtml' >&2; exit 1", "done", SHOWN % "plain\n"),
+    ("a text without end", ENDLESS, "done", SHOWN % "one\n\n[the text is cut: the document is too long]\n"),
+]
+
+
+def reader_case(script, result, text):
+    with Root() as root:
+        fill = filler(root)
+        make(root, {"a.pdf": "%PDF-1.4\nhi\n", "bin/pdftohtml": "#!/bin/sh\n" + script + "\n",
+                    "bin/pdftotext": "#!/bin/sh\necho plain\n"}, fill)
+        for name in ("pdftohtml", "pdftotext"):
+            os.chmod(os.path.join(root, "bin", name), 0o755)
+        path = os.path.join(root, "bin") + ":" + os.environ["PATH"]
+        play = Play(env=dict(os.environ, PATH=path))
+        got = play(do="edit", root=root, history=os.path.join(root, "undo"), office="",
+                   args={"command": "view", "path": os.path.join(root, "a.pdf")})
+        equal((got["result"], got["text"]), (result, fill(text)))
+        play.close()
+
+
 # ---- readwrite.jsonl ----
 
 class Keeper(threading.Thread):
@@ -307,6 +340,8 @@ def main():
             used.add(case["name"])
             out.run("%s: %s (%s)" % (name, case["name"], case["tier"]), editor_case, case,
                     known.get(case["name"]))
+    for name, *case in READERS:
+        out.run("a reader of PDF: %s" % name, reader_case, *case)
     for case in load("readwrite.jsonl"):
         out.run("readwrite.jsonl: %s" % case["name"], readwrite_case, case)
     play = Play()
