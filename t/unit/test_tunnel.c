@@ -54,23 +54,44 @@ pair(int *ret_end, int *ret_own)
 	*ret_own = ends[1];
 }
 
+/* The same over TCP, which has resets. */
 static void
-begin(int linger_ms, int half_ms)
+tcp_pair(int *ret_end, int *ret_own)
 {
+	struct sockaddr_in a = {
+	    .sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+	socklen_t len = sizeof(a);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_eq(bind(listener, (struct sockaddr *)&a, sizeof(a)), 0);
+	ck_assert_int_eq(listen(listener, 1), 0);
+	ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&a, &len), 0);
+	*ret_end = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(connect(*ret_end, (struct sockaddr *)&a, sizeof(a)), 0);
+	*ret_own = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	ck_assert_int_ge(*ret_own, 0);
+	hr_fd_close(&listener);
+}
+
+static void
+begin(int linger_ms, int half_ms, bool resets)
+{
+	void (*const connected)(int *ret_end, int *ret_own) = resets ? tcp_pair : pair;
 	struct hr_err err = {0};
 	int own;
 
 	loop = hr_loop_new(&err);
 	ck_assert_ptr_nonnull(loop);
-	pair(&client, &own);
-	pair(&server, &lead);
+	connected(&client, &own);
+	connected(&server, &lead);
 	tunnel = hr_tunnel_new(loop,
 	    &(const struct hr_tunnel_with){.client = own,
 		.look = look,
 		.ended = on_end,
 		.arg = loop,
 		.linger_ms = linger_ms,
-		.half_ms = half_ms},
+		.half_ms = half_ms,
+		.resets = resets},
 	    &err);
 	ck_assert_ptr_nonnull(tunnel);
 	ck_assert_int_eq(send(client, "q", 1, 0), 1);
@@ -81,7 +102,9 @@ end(void)
 {
 	struct hr_err err = {0};
 	int64_t start = hr_now_ms();
+	socklen_t len = sizeof(int);
 	char byte;
+	int sys;
 
 	ck_assert_int_eq(hr_loop_run(loop, &err), 0);
 	ck_assert_ptr_null(tunnel);
@@ -89,6 +112,11 @@ end(void)
 	ck_assert_int_lt(hr_now_ms() - start, LONG_MS);
 	ck_assert_int_eq(recv(server, &byte, 1, 0), 1);
 	ck_assert_int_eq(byte, 'q');
+	ck_assert_int_eq(recv(client, &byte, 1, 0), 0);
+	ck_assert_int_eq(getsockopt(client, SOL_SOCKET, SO_ERROR, &sys, &len), 0);
+	ck_assert_int_eq(sys, 0); /* the time ends both connections in order */
+	ck_assert_int_eq(getsockopt(server, SOL_SOCKET, SO_ERROR, &sys, &len), 0);
+	ck_assert_int_eq(sys, 0);
 	hr_fd_close(&client);
 	hr_fd_close(&server);
 	hr_loop_free(loop);
@@ -96,7 +124,7 @@ end(void)
 
 START_TEST(client_that_sends_no_more)
 {
-	begin(LONG_MS, SHORT_MS);
+	begin(LONG_MS, SHORT_MS, _i != 0);
 	ck_assert_int_eq(shutdown(client, SHUT_WR), 0);
 	end();
 }
@@ -104,7 +132,7 @@ END_TEST
 
 START_TEST(server_that_sends_no_more)
 {
-	begin(SHORT_MS, LONG_MS);
+	begin(SHORT_MS, LONG_MS, _i != 0);
 	ck_assert_int_eq(shutdown(server, SHUT_WR), 0);
 	end();
 }
@@ -142,8 +170,8 @@ main(void)
 	SRunner *sr;
 	int failed;
 
-	tcase_add_test(tc, client_that_sends_no_more);
-	tcase_add_test(tc, server_that_sends_no_more);
+	tcase_add_loop_test(tc, client_that_sends_no_more, 0, 2);
+	tcase_add_loop_test(tc, server_that_sends_no_more, 0, 2);
 	tcase_add_test(tc, pieces_are_sent_at_once);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
