@@ -218,6 +218,7 @@ START_TEST(only_one_attempt_begins)
 	ck_assert_int_eq(found, HR_JOURNAL_NEW);
 	ck_assert(!hr_journal_begin(&j, "k", 1, first));
 	ck_assert(!hr_journal_begun(&e));
+	errno = EINTR; /* an earlier call was interrupted */
 	ck_assert(hr_journal_begin(&j, "k", 1, e.attempt));
 	ck_assert(hr_journal_begun(&e));
 	ck_assert(!hr_journal_begin(&j, "k", 1, e.attempt));
@@ -616,6 +617,27 @@ START_TEST(damaged_while_held)
 }
 END_TEST
 
+/* An answer without its end is an error, and no action runs again because of it. */
+START_TEST(an_answer_that_is_cut)
+{
+	static const char whole[] = "the answer";
+	char path[128];
+	struct hr_err err = {0};
+	struct stat st;
+
+	enter("k");
+	hr_journal_done(&j, &e, 3, whole, sizeof(whole) - 1);
+	(void)snprintf(path, sizeof(path), "%s/%016llx", top, (unsigned long long)e.digest);
+	leave();
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_int_eq(truncate(path, st.st_size - 1), 0);
+	hr_buf_reset(&answer);
+	ck_assert_int_eq(hr_journal_enter(&j, "k", 1, &e, &found, &tag, &answer, &err), -1);
+	ck_assert_uint_eq(answer.len, 0);
+	ck_assert_int_eq(e.fd, -1);
+}
+END_TEST
+
 /* The file that waits for the next action may have been emptied, overwritten or removed. */
 START_TEST(damaged_while_spare)
 {
@@ -726,6 +748,7 @@ main(void)
 	tcase_add_test(c, same_digest);
 	tcase_add_test(c, synced);
 	tcase_add_test(c, damaged_while_held);
+	tcase_add_test(c, an_answer_that_is_cut);
 	tcase_add_test(c, damaged_while_spare);
 	tcase_add_test(c, directory_is_gone);
 	suite_add_tcase(s, c);

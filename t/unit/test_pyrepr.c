@@ -12,6 +12,7 @@
 
 #include "base/text/floatrepr.h"
 #include "proto/python/literal.h"
+#include "proto/python/lower.h"
 #include "proto/json.h"
 
 #include "lines.h"
@@ -204,6 +205,31 @@ START_TEST(literal_depth)
 }
 END_TEST
 
+/* str.lower(); the letter sigma has another form at the end of a word. */
+START_TEST(lower)
+{
+	static const char *const rows[][2] = {{"", ""}, {"aZ09@[`{AM", "az09@[`{am"},
+	    {"\xC3\x84\xE6\xBC\xA2\xD0\x96", "\xC3\xA4\xE6\xBC\xA2\xD0\xB6"},
+	    {"\xC4\xB0", "i\xCC\x87"}, {"\xCE\xA3", "\xCF\x83"}, {"A\xCE\xA3", "a\xCF\x82"},
+	    {"A\xCE\xA3"
+	     "B",
+		"a\xCF\x83"
+		"b"},
+	    {"A.\xCE\xA3 B", "a.\xCF\x82 b"}, {"A\xCE\xA3.b", "a\xCF\x83.b"},
+	    {"1\xCE\xA3", "1\xCF\x83"}};
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		HR_BUF(b, 100);
+		HR_BUF(more, 100);
+
+		hr_buf_addf(&more, "%sX", rows[i][0]); /* of which the end is no part */
+		hr_pylower(&b, hr_buf_str(&more), more.len - 1);
+		ck_assert_str_eq(hr_buf_str(&b), rows[i][1]);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -218,6 +244,7 @@ main(void)
 	tcase_add_test(c, float_overflow);
 	tcase_add_test(c, corpus_literal);
 	tcase_add_test(c, literal_depth);
+	tcase_add_test(c, lower);
 	suite_add_tcase(s, c);
 	return lines_run(s);
 }
