@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <check.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -104,6 +105,39 @@ START_TEST(one_that_succeeds)
 }
 END_TEST
 
+/* A successor gets the descriptors of the last put alone. */
+START_TEST(descriptors_that_replace_others)
+{
+	struct hr_kept_store next;
+	struct hr_err err = {0};
+	int old[2], new[2], fds[HR_KEPT_FDS], i;
+	bool found;
+	char c;
+
+	ck_assert_int_eq(pipe2(old, O_CLOEXEC | O_NONBLOCK), 0);
+	ck_assert_int_eq(pipe2(new, O_CLOEXEC), 0);
+	for (i = 0; i < HR_KEPT_FDS; i++)
+		fds[i] = -1;
+	fds[HR_KEPT_MASTER] = old[1];
+	ck_assert_int_eq(hr_kept_put(&store, fds, &err), 0);
+	fds[HR_KEPT_MASTER] = new[1];
+	ck_assert_int_eq(hr_kept_put(&store, fds, &err), 0);
+	hr_fd_close(&old[1]);
+	hr_fd_close(&new[1]);
+	ck_assert_int_eq(read(old[0], &c, 1), 0); /* The store has closed its copy. */
+	next = (struct hr_kept_store){.in = dup(store.in), .out = dup(store.out), .page_fd = -1};
+	ck_assert_int_eq(hr_kept_open(&next, fds, &found, &err), 0);
+	ck_assert(found);
+	ck_assert_int_eq(write(fds[HR_KEPT_MASTER], "x", 1), 1);
+	ck_assert_int_eq(read(new[0], &c, 1), 1);
+	for (i = 0; i < HR_KEPT_FDS; i++)
+		hr_fd_close(&fds[i]);
+	hr_fd_close(&old[0]);
+	hr_fd_close(&new[0]);
+	hr_kept_close(&next);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -115,6 +149,7 @@ main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, faults_and_kills);
 	tcase_add_test(tc, one_that_succeeds);
+	tcase_add_test(tc, descriptors_that_replace_others);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);
