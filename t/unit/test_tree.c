@@ -241,6 +241,8 @@ make_tree(const struct member *m, const struct hr_tree_options *o, uid_t uid)
 		HR_TREE_REPORT, S_IFREG | 0600, ""                                                 \
 	}
 
+static const struct hr_tree_options plain = {.owner = false};
+
 /* ---- sending ---- */
 
 START_TEST(a_read_that_fails_after_the_first_piece)
@@ -257,6 +259,40 @@ START_TEST(a_read_that_fails_after_the_first_piece)
 	reads = -1;
 	ck_assert_uint_eq(report.failed, rows[_i].said != NULL);
 	ck_assert(rows[_i].said == NULL || strstr(hr_buf_str(&report.list), rows[_i].said) != NULL);
+}
+END_TEST
+
+static int
+collect(void *arg, const void *p, size_t len)
+{
+	struct stream *s = arg;
+
+	ck_assert_uint_le(len, sizeof(s->bytes) - s->len);
+	memcpy(s->bytes + s->len, p, len);
+	s->len += len;
+	return 0;
+}
+
+/* A name need not be text of any charset. */
+START_TEST(a_name_of_any_bytes)
+{
+	const struct hr_tree_options o = {.own = false};
+	struct hr_tree *t;
+	struct stat st;
+
+	ck_assert_int_eq(mkdir(in_top("d"), 0755), 0);
+	ck_assert_int_eq(hr_path_write(in_top("d/\xFF\xC3(\n"), "piece", 5, 0644, NULL), 0);
+	t = hr_tree_open(in_top("d"), &o, &err);
+	ck_assert_msg(t != NULL, "%s", err.msg);
+	memset(&stream, 0, sizeof(stream));
+	ck_assert_msg(hr_tree_send(t, collect, &stream, &report, &err) == 0, "%s", err.msg);
+	hr_tree_free(t);
+	ck_assert_msg(
+	    hr_tree_unpack(in_top("made"), &plain, read_stream, &stream, &report, &err) == 0, "%s",
+	    err.msg);
+	ck_assert_uint_eq(report.failed, 0);
+	ck_assert_int_eq(stat(in_top("made/\xFF\xC3(\n"), &st), 0);
+	ck_assert_int_eq(st.st_size, 5);
 }
 END_TEST
 
@@ -289,8 +325,6 @@ START_TEST(a_file_with_too_many_holes)
 END_TEST
 
 /* ---- making ---- */
-
-static const struct hr_tree_options plain = {.owner = false};
 
 START_TEST(a_link_that_is_swapped)
 {
@@ -426,6 +460,7 @@ main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, a_read_that_fails_after_the_first_piece, 0, 2);
+	tcase_add_test(tc, a_name_of_any_bytes);
 	tcase_add_test(tc, a_directory_with_too_many_names);
 	tcase_add_loop_test(tc, a_file_with_too_many_holes, 0, 2);
 	tcase_add_loop_test(tc, a_link_that_is_swapped, 0, 2);
