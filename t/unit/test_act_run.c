@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "actions/shell.h"
 #include "base/fd.h"
 #include "proto/channel.h"
 #include "proto/frame.h"
@@ -556,6 +557,44 @@ START_TEST(channel_limits)
 }
 END_TEST
 
+/* Each piece of a command's output goes to the stream that its frame names, in their order. */
+START_TEST(streams_of_a_command)
+{
+	static const struct hr_output_piece pieces[] = {
+	    {1, {"out", 3}}, {2, {"err", 3}}, {1, {"put", 3}}, {2, {"ors", 3}}};
+	const struct hr_run_result result = {.exit_code = 7};
+	HR_BUF(frame, HR_SHELL_FRAME);
+	HR_BUF(sent, 4096);
+	HR_BUF(out, 100);
+	HR_BUF(errors, 100);
+	struct hr_buf *const streams[2] = {&out, &errors};
+	struct hr_err err = {0};
+	int64_t code = -1;
+	bool begun = true;
+	int ends[2], r;
+	size_t i;
+
+	for (i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++)
+		hr_frame_put_output(&sent, &pieces[i]);
+	hr_frame_put_result(&sent, &result);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	ck_assert_int_eq(hr_fd_write_full(ends[1], sent.p, sent.len, &err), 0);
+	hr_fd_close(&ends[1]);
+	for (i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++)
+		ck_assert_int_eq(
+		    hr_shell_exec_take(ends[0], &frame, streams, &code, &begun, &err), 1);
+	ck_assert_int_eq(hr_shell_exec_take(ends[0], &frame, streams, &code, &begun, &err), 0);
+	ck_assert_int_eq(code, 7);
+	ck_assert(begun);
+	ck_assert_str_eq(hr_buf_str(&out), "output");
+	ck_assert_str_eq(hr_buf_str(&errors), "errors");
+	hr_buf_reset(&frame);
+	r = hr_shell_exec_take(ends[0], &frame, streams, &code, &begun, &err);
+	ck_assert_int_eq(r, -1); /* A keeper that ends without a result. */
+	hr_fd_close(&ends[0]);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -578,6 +617,7 @@ main(void)
 	tcase_add_test(c, no_keeper);
 	tcase_add_test(c, big_answer);
 	tcase_add_test(c, keys_of_requests);
+	tcase_add_test(c, streams_of_a_command);
 	suite_add_tcase(s, c);
 	tcase_add_checked_fixture(ch, setup_channel, teardown_channel);
 	tcase_add_test(ch, static_shell);
