@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include <json-c/json.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
 
 #include "base/path.h"
 #include "base/strv.h"
@@ -225,6 +227,47 @@ read_text(const char *path, struct hr_buf *b, mode_t mode)
 	ck_assert_int_eq(st.st_mode & 07777, mode);
 }
 
+/* Returns the certificate in the scratch directory's file `name`, for X509_free(). */
+static X509 *
+certificate(const char *name)
+{
+	char path[200];
+	FILE *f;
+	X509 *cert;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", scratch, name);
+	f = fopen(path, "re");
+	ck_assert_ptr_nonnull(f);
+	cert = PEM_read_X509(f, NULL, NULL, NULL);
+	(void)fclose(f);
+	ck_assert_ptr_nonnull(cert);
+	return cert;
+}
+
+/* Clients accept the certificate for its host alone, and it signs no other. */
+START_TEST(rights_of_certificates)
+{
+	struct hr_err err = {0};
+	X509 *ca, *leaf;
+
+	ck_assert_int_eq(egress_authority_make(scratch, "box", &err), 0);
+	ck_assert_int_eq(egress_authority_certify(scratch, "a.test", &err), 0);
+	ca = certificate("ca.crt");
+	leaf = certificate("certs/a.test.crt");
+	ck_assert_int_eq(X509_check_issued(ca, leaf), X509_V_OK);
+	ck_assert_int_eq(X509_check_ca(ca), 1);
+	ck_assert_int_eq(X509_get_pathlen(ca), 0);
+	ck_assert_uint_eq(X509_get_key_usage(ca), KU_KEY_CERT_SIGN | KU_CRL_SIGN);
+	ck_assert_int_eq(X509_check_ca(leaf), 0);
+	ck_assert_uint_eq(X509_get_key_usage(leaf), KU_DIGITAL_SIGNATURE);
+	ck_assert_uint_eq(X509_get_extended_key_usage(leaf), XKU_SSL_SERVER);
+	ck_assert_int_eq(X509_check_host(leaf, "a.test", 0, 0, NULL), 1);
+	ck_assert_int_eq(X509_check_host(leaf, "b.test", 0, 0, NULL), 0);
+	X509_free(ca);
+	X509_free(leaf);
+}
+END_TEST
+
 START_TEST(authority)
 {
 	struct hr_err err = {0};
@@ -298,6 +341,7 @@ main(void)
 	tcase_add_loop_test(t, patterns, 0, 8);
 	tcase_add_test(t, forms);
 	tcase_add_test(t, authority);
+	tcase_add_test(t, rights_of_certificates);
 	suite_add_tcase(s, t);
 	return lines_run(s);
 }
