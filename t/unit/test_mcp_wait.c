@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "actions/shell.h"
+#include "files/revise/plaintext.h"
 #include "lines.h"
 #include "mcp/call.h"
 
@@ -164,6 +165,29 @@ START_TEST(refused_handles)
 	ck_assert_str_eq(hr_buf_str(&c.text),
 	    "That is no handle: take the one of the last answer to run or wait.");
 	end(&c);
+}
+END_TEST
+
+/* `after` takes the place of the handle's offset. */
+START_TEST(offsets)
+{
+	static const struct {
+		const char *args;
+		uint64_t from;
+	} rows[] = {{"{\"handle\":\"12-1f-345@s1\"}", 345},
+	    {"{\"handle\":\"12-1f-345@s1\",\"after\":0}", 0},
+	    {"{\"handle\":\"b-" ID "-7\",\"after\":9}", 9},
+	    {"{\"handle\":\"b-" ID "-7\",\"after\":-9}", 0}};
+	struct hr_mcp_call c;
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		begin(&c, rows[i].args);
+		hr_mcp_wait.call(&c);
+		ck_assert(c.waits && c.wait.sequential);
+		ck_assert_uint_eq(c.wait.from, rows[i].from);
+		end(&c);
+	}
 }
 END_TEST
 
@@ -401,6 +425,25 @@ START_TEST(long_output)
 }
 END_TEST
 
+/* The last line ends with the text, not with the memory that it is in. */
+START_TEST(numbered_lines)
+{
+	HR_CLEAN(hr_plaintext_done) struct hr_plaintext t;
+	HR_BUF(out, 1000);
+
+	hr_plaintext_init(&t);
+	ck_assert(hr_plaintext_decode(&t, "a\r\nb\nlast", 9));
+	hr_buf_adds(&t.text, "no part\n");
+	t.text.len = 9;
+	ck_assert_uint_eq(hr_mcp_put_lines(&out, &t, 2, 9, 1000), 3);
+	ck_assert_str_eq(hr_buf_str(&out), "     2\tb\n     3\tlast\n");
+	hr_buf_reset(&out);
+	ck_assert_uint_eq(hr_mcp_put_lines(&out, &t, 1, 9, 8), 1);
+	ck_assert_str_eq(hr_buf_str(&out), "     1\ta\n");
+	ck_assert_uint_eq(hr_mcp_put_lines(&out, &t, 4, 9, 1000), 0);
+}
+END_TEST
+
 /* A head ends before a character that it would cut. */
 START_TEST(heads_end_with_a_character)
 {
@@ -502,6 +545,7 @@ main(void)
 	tcase_add_loop_test(t, handles, 0, 6);
 	tcase_add_test(t, parts_of_handles);
 	tcase_add_loop_test(t, refused_handles, 0, (int)(sizeof(no_handles) / sizeof(*no_handles)));
+	tcase_add_test(t, offsets);
 	suite_add_tcase(s, t);
 	t = tcase_create("arguments");
 	tcase_add_test(t, sessions);
@@ -514,6 +558,7 @@ main(void)
 	tcase_add_test(t, nothing_new);
 	tcase_add_test(t, long_output);
 	tcase_add_test(t, heads_end_with_a_character);
+	tcase_add_test(t, numbered_lines);
 	tcase_add_test(t, output_that_cannot_be_read);
 	tcase_add_test(t, processes);
 	tcase_add_test(t, results);
