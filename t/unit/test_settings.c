@@ -314,6 +314,27 @@ START_TEST(adopting_takes_what_may_change)
 }
 END_TEST
 
+/* An evaluation without a browser's pages starts none. */
+START_TEST(evaluations_that_browse)
+{
+	static const struct {
+		const char *evaluation;
+		bool browses;
+	} rows[] = {{"", true}, {"browsergym/webarena.1", true}, {"visualwebarena", true},
+	    {"browsergym/miniwob.click", true}, {"swe-bench", false}};
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		ck_assert_int_eq(
+		    hr_settings_set(&c, "browsergym_eval_env", rows[i].evaluation, &err), 0);
+		ck_assert_int_eq(hr_settings_browses(&c), rows[i].browses);
+	}
+	ck_assert_int_eq(hr_settings_set(&c, "browsergym_eval_env", "", &err), 0);
+	ck_assert_int_eq(hr_settings_set(&c, "enable_browser", "false", &err), 0);
+	ck_assert(!hr_settings_browses(&c));
+}
+END_TEST
+
 START_TEST(integers_as_python_reads_them)
 {
 	static const struct {
@@ -394,6 +415,7 @@ main(void)
 	tcase_add_test(tc, the_later_source_wins);
 	tcase_add_loop_test(tc, checks_across_settings, 0, 5);
 	tcase_add_test(tc, adopting_takes_what_may_change);
+	tcase_add_test(tc, evaluations_that_browse);
 	tcase_add_loop_test(tc, integers_as_python_reads_them, 0, 17);
 	tcase_add_test(tc, the_sample_file_is_the_defaults);
 	tcase_add_test(tc, every_setting_is_documented);
