@@ -157,6 +157,15 @@ START_TEST(not_equal)
 	static const char *const what[] = {
 	    "body", "uri", "session", "agent", "key", "token", "forwarded"};
 
+	if (_i == 7) { /* the last character alone, or where one part ends and the next begins */
+		a.r.user_agent = "agent1";
+		b.r.user_agent = "agent2";
+	} else if (_i == 8) {
+		a.r.user_agent = "ab";
+		a.r.session_key = "c";
+		b.r.user_agent = "a";
+		b.r.session_key = "bc";
+	}
 	enters(&a, &a);
 	(void)shutdown(a.client, SHUT_RDWR);
 	if (_i == 0)
@@ -194,7 +203,7 @@ main(void)
 	tcase_add_loop_test(c, kept_for_the_next, 0, 2);
 	tcase_add_test(c, both_wait);
 	tcase_add_test(c, sent_by_nginx);
-	tcase_add_loop_test(c, not_equal, 0, 7);
+	tcase_add_loop_test(c, not_equal, 0, 9);
 	suite_add_tcase(s, c);
 	return lines_run(s);
 }
