@@ -145,6 +145,47 @@ START_TEST(standard_limits)
 }
 END_TEST
 
+/* The container publishes the server's port, the editor's if there is one, and the two of workers.
+ */
+START_TEST(ports_to_publish)
+{
+	static const char *const command[] = {"true", NULL};
+	static const char *const editor[] = {"vscode", NULL};
+	static const char *const keys[] = {"1/tcp", "7001/tcp", "7002/tcp", "2/tcp"};
+	struct hr_config *c = config();
+	struct hr_backend_host host = {.config = c,
+	    .sid = "x",
+	    .plugins = _i == 0 ? none : editor,
+	    .env = none,
+	    .environ = env,
+	    .stop_fd = -1};
+	struct hr_dockerspec spec = {.host = &host,
+	    .image = "i:1",
+	    .command = command,
+	    .port = 1,
+	    .vscode_port = 2,
+	    .app_ports = {7001, 7002}};
+	HR_PUT struct json_object *body = NULL;
+	struct json_object *exposed, *bound, *one;
+	struct hr_err err = {0};
+	int i;
+
+	body = hr_dockerspec_build(&spec, &err);
+	ck_assert_msg(body != NULL, "%s", err.msg);
+	exposed = hr_json_at(body, "ExposedPorts");
+	bound = hr_json_at(hr_json_at(body, "HostConfig"), "PortBindings");
+	ck_assert_int_eq(json_object_object_length(exposed), 3 + _i);
+	ck_assert_int_eq(json_object_object_length(bound), 3 + _i);
+	for (i = 0; i < 3 + _i; i++) {
+		ck_assert_msg(hr_json_at(exposed, keys[i]) != NULL, "%s", keys[i]);
+		one = hr_json_entry(hr_json_at(bound, keys[i]), 0);
+		ck_assert_int_eq(atoi(hr_json_text_or(one, "HostPort", "")), atoi(keys[i]));
+		ck_assert_str_eq(hr_json_text_or(one, "HostIp", ""), "0.0.0.0");
+	}
+	hr_config_free(c);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -154,6 +195,7 @@ main(void)
 	tcase_add_test(tc, ports_of_a_container);
 	tcase_add_test(tc, progress_of_a_pull);
 	tcase_add_test(tc, standard_limits);
+	tcase_add_loop_test(tc, ports_to_publish, 0, 2);
 	suite_add_tcase(s, tc);
 	return lines_run(s);
 }
