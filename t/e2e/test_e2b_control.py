@@ -326,7 +326,7 @@ def networks(f):
         equal(f.api("PUT", path, body), (204, None), body)
         equal(seen(), (allows, dict(wanted, allowPublicTraffic=False)), body)
     for body, named in (({"denyOut": ["b.test"]}, "b.test"), ({"maskRequestHost": "a.test"}, "maskRequestHost"),
-                        ({"httpsPorts": [443]}, "httpsPorts")):
+                        ({"httpsPorts": [443]}, "httpsPorts"), ({"allow_internet_access": "no"}, "must be a boolean")):
         status, answer = f.api("PUT", path, body)
         equal((status, named in answer["message"]), (400, True), answer)
     equal(f.call("POST", "/handrail/v1/network", {"runtime_id": o["sandboxID"], "deny": ["9.9.9.9"]})[0], 200)

@@ -1187,6 +1187,10 @@ crash(int which)
 		up("paused", id);
 		change(id, HR_FLEET_PAUSE, HR_FLEET_OK);
 		until(id, HR_FLEET_PAUSED);
+		/* an engine reports a container that was stopped for a pause so */
+		if (which == 0)
+			(void)snprintf(
+			    find_made(id)->state, sizeof(find_made(id)->state), "exited");
 		if (which == 1) {
 			up("lost", id);
 			fake_stop(NULL, id, NULL); /* and nobody saw it */
