@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "e2b/entry.h"
+#include "e2b/gzip.h"
 #include "e2b/path.h"
 #include "e2b/setup.h"
 #include "e2b/who.h"
@@ -206,6 +207,35 @@ START_TEST(refused_setups)
 }
 END_TEST
 
+/* What is packed comes back, also where a piece of the buffer ends; nothing else is unpacked. */
+START_TEST(packed)
+{
+	static const size_t lens[] = {0, 1, 16383, 16384, 16385, 3 * 16384};
+	HR_BUF(text, 1u << 20);
+	HR_BUF(one, 1u << 20);
+	size_t i, n;
+
+	for (i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
+		HR_BUF(b, 1u << 20);
+		HR_BUF(back, 1u << 20);
+
+		for (n = text.len; n < lens[i]; n++) /* does not shrink much */
+			hr_buf_addc(&text, (char)(n * n * 31 >> 7 ^ n * 7));
+		ck_assert_int_eq(hr_gzip(&b, hr_span_of_buf(&text)), 0);
+		ck_assert_int_eq(hr_gunzip(&back, hr_span_of_buf(&b)), 0);
+		ck_assert_uint_eq(back.len, lens[i]);
+		ck_assert_mem_eq(hr_buf_str(&back), hr_buf_str(&text), lens[i]);
+	}
+	ck_assert_int_eq(hr_gzip(&one, hr_span_of("text")), 0);
+	for (n = 0; n <= one.len + 1; n++) {
+		HR_BUF(back, 1u << 20);
+
+		ck_assert_int_eq(
+		    hr_gunzip(&back, (struct hr_span){hr_buf_str(&one), n}), n == one.len ? 0 : -1);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -221,6 +251,7 @@ main(void)
 	tcase_add_test(tc, entries);
 	tcase_add_test(tc, setups);
 	tcase_add_test(tc, refused_setups);
+	tcase_add_test(tc, packed);
 	suite_add_tcase(s, tc);
 	return lines_run(s);
 }
