@@ -460,7 +460,7 @@ take_action(struct step *s, const char *type, struct json_object *action)
 	}
 	url = hr_json_str(s->asked, &len);
 	hr_buf_adds(&text, "goto(\"");
-	if (len < 4 || memcmp(url, "http", 4) != 0)
+	if (strncmp(url, "http", 4) != 0)
 		hr_buf_adds(&text, s->d != NULL ? s->d->dir : "");
 	hr_buf_add(&text, url, len);
 	hr_buf_adds(&text, "\")");
