@@ -13,11 +13,15 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/process/pid.h"
 #include "base/process/spawn.h"
 
 static char said[4096];
@@ -471,6 +475,35 @@ START_TEST(no_room_for_descriptors_is_an_error)
 }
 END_TEST
 
+/* A listening socket of a process is copied, and no other descriptor. */
+START_TEST(listeners_of_a_process)
+{
+	const int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0u);
+	int ends[2], listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), copy;
+	struct sockaddr_un a = {.sun_family = AF_UNIX}, got;
+	socklen_t len = sizeof(got);
+
+	ck_assert_int_ge(pidfd, 0);
+	ck_assert_int_eq(bind(listener, (struct sockaddr *)&a, sizeof(a.sun_family)), 0);
+	ck_assert_int_eq(hr_pid_listener(pidfd, listener), -1); /* not yet */
+	ck_assert_int_eq(listen(listener, 1), 0);
+	copy = hr_pid_listener(pidfd, listener);
+	ck_assert_int_ge(copy, 0);
+	ck_assert_int_ne(copy, listener);
+	ck_assert_int_eq(getsockname(copy, (struct sockaddr *)&got, &len), 0);
+	ck_assert_uint_gt(len, sizeof(a.sun_family)); /* the kernel has chosen its name */
+	ck_assert_int_eq(fcntl(copy, F_GETFD), FD_CLOEXEC);
+	hr_fd_close(&copy);
+	hr_fd_close(&listener);
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+	ck_assert_int_eq(hr_pid_listener(pidfd, ends[0]), -1);
+	hr_fd_close(&ends[0]);
+	ck_assert_int_eq(hr_pid_listener(pidfd, ends[1] + 1000), -1);
+	hr_fd_close(&ends[1]);
+	(void)close(pidfd);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -503,6 +536,7 @@ main(void)
 	tcase_add_test(native, no_room_for_descriptors_is_an_error); /* it limits the process */
 	tcase_add_test(
 	    native, a_program_is_not_waited_for_for_ever); /* valgrind has no pidfd_open() */
+	tcase_add_test(native, listeners_of_a_process);
 	suite_add_tcase(s, tc);
 	suite_add_tcase(s, native);
 	sr = srunner_create(s);
