@@ -375,6 +375,25 @@ START_TEST(reasons)
 }
 END_TEST
 
+/* The first entry whose member is this string; members of other types and entries without it are
+ * passed over. */
+START_TEST(found_by_a_member)
+{
+	static const char text[] =
+	    "[1,{\"n\":7},{\"n\":\"b\"},{\"n\":\"a\",\"v\":1},{\"n\":\"a\",\"v\":2},{\"n\":\"c\"}]";
+	HR_PUT struct json_object *list = NULL;
+
+	ck_assert_int_eq(hr_json_decode(text, sizeof(text) - 1, &list, NULL), 0);
+	ck_assert_int_eq(hr_json_int_at(hr_json_find(list, "n", "a"), "v"), 1);
+	ck_assert_ptr_eq(hr_json_find(list, "n", "b"), hr_json_entry(list, 2));
+	ck_assert_ptr_eq(hr_json_find(list, "n", "c"), hr_json_entry(list, 5));
+	ck_assert_ptr_null(hr_json_find(list, "n", "d"));
+	ck_assert_ptr_null(hr_json_find(list, "m", "a"));
+	ck_assert_ptr_null(hr_json_find(hr_json_entry(list, 2), "n", "b")); /* no list */
+	ck_assert_ptr_null(hr_json_find(NULL, "n", "a"));
+}
+END_TEST
+
 int
 main(void)
 {
@@ -398,6 +417,7 @@ main(void)
 	tcase_add_test(c, strips_unicode_space);
 	tcase_add_test(c, a_text_with_a_null_character_is_none);
 	tcase_add_test(c, reasons);
+	tcase_add_test(c, found_by_a_member);
 	suite_add_tcase(s, c);
 	return lines_run(s);
 }
