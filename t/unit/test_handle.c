@@ -294,6 +294,32 @@ START_TEST(keys)
 }
 END_TEST
 
+/* No other path answers a client without the key, whatever its method is. */
+START_TEST(paths_that_need_a_key)
+{
+	static const char *const others[] = {"/execute_action", "/list_files", "/upload_file",
+	    "/download_files", "/download_file", "/update_mcp_server", "/vscode/connection_token",
+	    "/ready", "/metrics", "/-/auth", "/-/bearer", "/-/port"};
+	static const char *const own[] = {"alerts", "sessions", "create", "run", "kill", "session",
+	    "commands", "cells", "network", "output", "browser/", "input", "keys", "resize",
+	    "signal", "signin", "signout", "events", "me", "ready", "metrics", "usage", "upload",
+	    "download", "stat", "pack", "unpack", "log", "files", "rename", "remove"};
+	static const char *const methods[] = {"GET", "POST"};
+	char path[64];
+	size_t i, m;
+
+	for (m = 0; m < 2; m++) {
+		for (i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+			ck_assert_msg(
+			    handle_simple(&h, methods[m], others[i]) == 403, "%s", others[i]);
+		for (i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+			(void)snprintf(path, sizeof(path), "/handrail/v1/%s", own[i]);
+			ck_assert_msg(handle_simple(&h, methods[m], path) == 403, "%s", path);
+		}
+	}
+}
+END_TEST
+
 /* What the supervisor says, in as many answers as it takes. */
 START_TEST(keys_from_the_supervisor)
 {
@@ -762,6 +788,7 @@ main(void)
 	suite_add_tcase(s, open);
 	tcase_add_checked_fixture(keyed, setup_keys, teardown);
 	tcase_add_test(keyed, keys);
+	tcase_add_test(keyed, paths_that_need_a_key);
 	suite_add_tcase(s, keyed);
 	return lines_run(s);
 }

@@ -13,8 +13,10 @@
 #include "request.h"
 #include "scratch.h"
 #include "worker/beside.h"
+#include "files/byteparts.h"
 #include "worker/v1/bound.h"
 #include "worker/v1/command.h"
+#include "worker/v1/v1.h"
 
 #define ID_A "0123456789abcdef0123456789ab0000"
 #define DASHED_A "01234567-89ab-cdef-0123-456789ab0000"
@@ -621,6 +623,42 @@ START_TEST(processes)
 }
 END_TEST
 
+/* The parts of a file of 10 bytes. */
+START_TEST(ranges)
+{
+	static const struct {
+		const char *header;
+		int n;
+		struct hr_bytepart to[2];
+		const char *why; /* of -2 */
+	} rows[] = {{"bytes=0-0", 1, {{0, 1}}, NULL}, {" BYTES =0-99", 1, {{0, 10}}, NULL},
+	    {"bytes=8-", 1, {{8, 2}}, NULL}, {"bytes=-3", 1, {{7, 3}}, NULL},
+	    {"bytes=6-7,0-1", 2, {{0, 2}, {6, 2}}, NULL}, {"bytes=5-9, ,0-4", 1, {{0, 10}}, NULL},
+	    {"bytes=0-5,2-3", 1, {{0, 6}}, NULL}, {"bytes=0-3,2-5,7-7", 2, {{0, 6}, {7, 1}}, NULL},
+	    {"bytes=0-0,10-", -1, {{0, 0}}, NULL},
+	    {"bytes 0-0", -2, {{0, 0}}, "Malformed range header."},
+	    {"lines=0-0", -2, {{0, 0}}, "Only support bytes range"},
+	    {"byte=0-0", -2, {{0, 0}}, "Only support bytes range"},
+	    {"bytes=", -2, {{0, 0}}, "Range header: range must be requested"},
+	    {"bytes=5-4", -2, {{0, 0}}, "Range header: start must be less than end"}};
+	struct hr_bytepart to[HR_V1_RANGES];
+	const char *why;
+	size_t k;
+	int i, n;
+
+	for (k = 0; k < sizeof(rows) / sizeof(*rows); k++) {
+		n = hr_v1_ranges(rows[k].header, 10, to, &why);
+		ck_assert_msg(n == rows[k].n, "%s: %d", rows[k].header, n);
+		for (i = 0; i < n; i++)
+			ck_assert_msg(
+			    to[i].from == rows[k].to[i].from && to[i].len == rows[k].to[i].len,
+			    "%s", rows[k].header);
+		if (n == -2)
+			ck_assert_str_eq(why, rows[k].why);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -645,6 +683,7 @@ main(void)
 	tcase_add_test(t, parts);
 	tcase_add_test(t, outputs);
 	tcase_add_test(t, processes);
+	tcase_add_test(t, ranges);
 	suite_add_tcase(s, t);
 	return lines_run(s);
 }
