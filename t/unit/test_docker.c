@@ -186,6 +186,51 @@ START_TEST(ports_to_publish)
 }
 END_TEST
 
+/* A "~" is the home directory of handrail's user, not of the Engine's. */
+START_TEST(volumes)
+{
+	static const char *const command[] = {"true", NULL};
+	static const char *const home[] = {"HOME=/h", NULL};
+	static const char *const want[] = {"/h/x:/a:ro", "/h:/b:rw", "cache:/c:rw", "/h/~/y:/d:rw"};
+	struct hr_config *c = config();
+	struct hr_backend_host host = {
+	    .config = c, .sid = "x", .plugins = none, .env = none, .environ = home, .stop_fd = -1};
+	struct hr_dockerspec spec = {
+	    .host = &host, .image = "i:1", .command = command, .port = 1, .vscode_port = 2};
+	HR_PUT struct json_object *body = NULL;
+	struct json_object *binds;
+	struct hr_err err = {0};
+	size_t i;
+
+	ck_assert_int_eq(
+	    hr_config_set(c, "sandbox.volumes", "~/x:/a:ro,/h:/b,volume:cache:/c,/h/~/y:/d", &err),
+	    0);
+	body = hr_dockerspec_build(&spec, &err);
+	ck_assert_msg(body != NULL, "%s", err.msg);
+	binds = hr_json_at(hr_json_at(body, "HostConfig"), "Binds");
+	ck_assert_uint_eq(hr_json_count(binds), 4);
+	for (i = 0; i < 4; i++)
+		ck_assert_str_eq(json_object_get_string(hr_json_entry(binds, i)), want[i]);
+	hr_config_free(c);
+}
+END_TEST
+
+/* The Engine wants the slashes of a name as they are, and the rest escaped. */
+START_TEST(paths_of_images)
+{
+	static const char *const rows[][2] = {{"one", "/images/one"},
+	    {"host:5000/a/b:1", "/images/host%3A5000/a/b%3A1"}, {"a b/?c", "/images/a%20b/%3Fc"}};
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		HR_BUF(b, 200);
+
+		hr_docker_image_path(&b, rows[i][0]);
+		ck_assert_str_eq(hr_buf_str(&b), rows[i][1]);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -196,6 +241,8 @@ main(void)
 	tcase_add_test(tc, progress_of_a_pull);
 	tcase_add_test(tc, standard_limits);
 	tcase_add_loop_test(tc, ports_to_publish, 0, 2);
+	tcase_add_test(tc, volumes);
+	tcase_add_test(tc, paths_of_images);
 	suite_add_tcase(s, tc);
 	return lines_run(s);
 }

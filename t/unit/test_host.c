@@ -568,6 +568,39 @@ START_TEST(workspace)
 }
 END_TEST
 
+/* ---- settings that a back-end heeds ---- */
+
+static void
+count_warnings(void *arg, const char *text)
+{
+	ck_assert_ptr_nonnull(strstr(text, " is set but has no effect"));
+	++*(int *)arg;
+}
+
+/* A back-end names settings, beginnings of settings, and settings with their only value. */
+START_TEST(heeded_settings)
+{
+	static const struct {
+		const char *heed;
+		int warnings;
+	} rows[] = {{NULL, 1}, {"sandbox.limits.", 0}, {"sandbox.limits.mem_limit=2g", 0},
+	    {"sandbox.limits.mem_limit=3g", 1}, {"sandbox.limits.mem=2g", 1}};
+	struct hr_config *c = hr_config_new(NULL);
+	struct hr_err err = {0};
+	size_t i;
+
+	ck_assert_msg(hr_config_set(c, "sandbox.limits.mem_limit", "2g", &err) == 0, "%s", err.msg);
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *const heeds[] = {rows[i].heed, NULL};
+		int n = 0;
+
+		ck_assert_int_eq(hr_config_heeded(c, "k", heeds, count_warnings, &n, &err), 0);
+		ck_assert_msg(n == rows[i].warnings, "%zu: %d", i, n);
+	}
+	hr_config_free(c);
+}
+END_TEST
+
 /* ---- volumes ---- */
 
 static const struct {
@@ -1205,6 +1238,7 @@ main(void)
 	tcase_add_loop_test(tc, who_names_an_object, 0, 4);
 	tcase_add_test(tc, state_of_others);
 	tcase_add_loop_test(tc, workspace, 0, N(workspaces));
+	tcase_add_test(tc, heeded_settings);
 	tcase_add_loop_test(tc, volume_texts, 0, N(volumes));
 	tcase_add_test(tc, name_lock_that_is_released);
 	tcase_add_test(tc, one_lock_each);
