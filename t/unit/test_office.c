@@ -428,6 +428,8 @@ START_TEST(columns)
 	    "<row>" D("1", "45306.5") "</row><row/><row>" D("3", "45307") "</row>" SHEET_END,
 	    HEAD_TEXT "| 2024-01-15 12:00:00 |\n| NaT |\n| 2024-01-16 00:00:00 |");
 	sheet_shows(SHEET HEAD "<row>" D("2", "45306") "</row>" SHEET_END, HEAD_TEXT "| 45306 |");
+	sheet_shows(SHEET HEAD "<row>" STR(" 12  ") "</row><row>" N("3") "</row>" SHEET_END,
+	    HEAD_TEXT "| 12 |\n| 3 |");
 	sheet_shows(SHEET HEAD "<row>" N("1e999") "</row>" SHEET_END, HEAD_TEXT "| 1e999 |");
 }
 END_TEST
