@@ -147,6 +147,30 @@ START_TEST(entries)
 }
 END_TEST
 
+/* A time has nine digits below the second, or none. */
+START_TEST(times_of_entries)
+{
+	static const struct {
+		struct timespec at;
+		const char *want;
+	} rows[] = {{{0, 0}, "1970-01-01T00:00:00Z"}, {{1700000000, 0}, "2023-11-14T22:13:20Z"},
+	    {{1700000000, 7000}, "2023-11-14T22:13:20.000007000Z"}};
+	HR_CLOSE int fd = open(scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct timespec both[2] = {rows[i].at, rows[i].at};
+		HR_PUT struct json_object *v = NULL;
+		HR_BUF(b, 4096);
+
+		ck_assert_int_eq(futimens(fd, both), 0);
+		ck_assert_int_eq(hr_e2b_entry_put(&b, "/a", fd, -1), 0);
+		ck_assert_int_eq(hr_json_decode(hr_buf_str(&b), b.len, &v, NULL), 0);
+		ck_assert_str_eq(hr_json_text_or(v, "modifiedTime", ""), rows[i].want);
+	}
+}
+END_TEST
+
 static struct json_object *
 json(const char *text)
 {
@@ -249,6 +273,7 @@ main(void)
 	tcase_add_test(tc, accounts);
 	tcase_add_test(tc, modes);
 	tcase_add_test(tc, entries);
+	tcase_add_test(tc, times_of_entries);
 	tcase_add_test(tc, setups);
 	tcase_add_test(tc, refused_setups);
 	tcase_add_test(tc, packed);
