@@ -311,6 +311,8 @@ check_tame(bool terminal, bool colours, const char *in, const char *out)
 	}
 }
 
+#define BAD "\xEF\xBF\xBD"
+
 START_TEST(tames_a_terminal)
 {
 	size_t i;
@@ -339,6 +341,9 @@ START_TEST(tames_a_terminal)
 		"6n\xEF\xBF\xBD\n",
 		"a\xEF\xBF\xBD"
 		"6n\xEF\xBF\xBD\n"},
+	    /* each byte that begins no character counts as one, and hides none after it */
+	    {"a\xFFz\x80\x80y\xF5\x90x\xE2z", "a" BAD "z" BAD BAD "y" BAD BAD "x" BAD "z\n",
+		"a" BAD "z" BAD BAD "y" BAD BAD "x" BAD "z\n"},
 	    /* what never ends hides no more than its line */
 	    {"a\033]0;title\nb\033P\nc\033[\nd\033_", "a\nb\nc\nd\n", "a\nb\nc\nd\n"},
 	    {"\033[1\033[32mg\033\033[0mh", "\033[32mg\033[0mh\n", "gh\n"},
