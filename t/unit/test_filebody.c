@@ -2,11 +2,14 @@
 #include "config.h"
 
 #include <check.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "files/filebody.h"
+#include "files/place/whole.h"
 
 static const struct {
 	const char *header;
@@ -103,6 +106,43 @@ START_TEST(a_part_is_sent)
 }
 END_TEST
 
+/* Returns the file, with what stat() reports of it. */
+static int
+opened(const char *path, struct stat *st)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(fstat(fd, st), 0);
+	return fd;
+}
+
+/* A file of the kernel reports a size of 0 and has text; others are left alone. */
+START_TEST(files_of_the_kernel)
+{
+	static const char name[] = "Name:";
+	char bytes[sizeof(name) - 1];
+	struct stat st;
+	int fd = opened("/proc/self/status", &st), same;
+
+	ck_assert_int_eq(st.st_size, 0);
+	ck_assert_int_eq(hr_whole_take(&fd, &st), 0);
+	ck_assert_int_gt(st.st_size, 100);
+	ck_assert_int_eq(lseek(fd, 0, SEEK_END), st.st_size);
+	ck_assert_int_eq(pread(fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+	ck_assert_mem_eq(bytes, name, sizeof(bytes));
+	ck_assert_int_eq(close(fd), 0);
+	fd = same = opened("/bin/sh", &st);
+	ck_assert_int_eq(hr_whole_take(&fd, &st), 0);
+	ck_assert_int_eq(fd, same);
+	ck_assert_int_eq(close(fd), 0);
+	fd = same = opened("/proc", &st);
+	ck_assert_int_eq(hr_whole_take(&fd, &st), 0);
+	ck_assert_int_eq(fd, same);
+	ck_assert_int_eq(close(fd), 0);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -114,6 +154,7 @@ main(void)
 	tcase_add_loop_test(tc, range, 0, (int)(sizeof(ranges) / sizeof(ranges[0])));
 	tcase_add_test(tc, tags);
 	tcase_add_test(tc, a_part_is_sent);
+	tcase_add_test(tc, files_of_the_kernel);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);
