@@ -591,7 +591,7 @@ START_TEST(processes)
 	ck_assert_int_eq(flock(minder, LOCK_EX), 0);
 	ck_assert_int_eq(hr_beside.look(&w, other, &p), 0);
 	ck_assert_int_eq(hr_beside.look(&w, DASHED_A, &p), 1);
-	ck_assert(!p.over);
+	ck_assert(!p.over && p.left);
 	ck_assert_uint_eq(p.bytes, 5); /* the note at the end comes with it */
 	errno = 0;
 	ck_assert_int_eq(hr_beside.stop(&w, other), -1);
@@ -602,7 +602,7 @@ START_TEST(processes)
 	ck_assert_int_eq(close(minder), 0);
 	write_file(DASHED_A, "/status", "1000 7 2000\n");
 	ck_assert_int_eq(hr_beside.look(&w, DASHED_A, &p), 1);
-	ck_assert(p.over);
+	ck_assert(p.over && !p.left);
 	ck_assert_int_eq(p.exit_code, 7);
 	ck_assert_uint_eq(p.bytes, 7);
 
