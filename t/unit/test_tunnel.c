@@ -23,6 +23,7 @@ static struct hr_loop *loop;
 static struct hr_tunnel *tunnel;
 static int client, server; /* the ends of the test */
 static int lead;           /* the tunnel's end of the server's connection */
+static bool replaces;      /* the first byte of the client becomes "new" */
 
 static enum hr_tunnel_look
 look(void *arg, const char *p, size_t len, bool last)
@@ -32,6 +33,8 @@ look(void *arg, const char *p, size_t len, bool last)
 	(void)last;
 	if (len == 0)
 		return HR_TUNNEL_MORE;
+	if (replaces)
+		ck_assert_int_eq(hr_tunnel_replace(tunnel, 1, "new", 3), 0);
 	hr_tunnel_lead(tunnel, lead);
 	return HR_TUNNEL_PASS;
 }
@@ -138,6 +141,26 @@ START_TEST(server_that_sends_no_more)
 }
 END_TEST
 
+/* The bytes after the replaced ones follow, and no others. */
+START_TEST(a_head_that_is_replaced)
+{
+	char got[64] = "";
+	struct hr_err err = {0};
+
+	replaces = true;
+	begin(SHORT_MS, LONG_MS, false);
+	ck_assert_int_eq(send(client, " rest", 5, 0), 5);
+	ck_assert_int_eq(shutdown(server, SHUT_WR), 0);
+	ck_assert_int_eq(hr_loop_run(loop, &err), 0);
+	replaces = false;
+	ck_assert_int_eq(recv(server, got, sizeof(got) - 1, 0), 8);
+	ck_assert_str_eq(got, "new rest");
+	hr_fd_close(&client);
+	hr_fd_close(&server);
+	hr_loop_free(loop);
+}
+END_TEST
+
 /* A piece does not wait for the acknowledgement of the one before it. */
 START_TEST(pieces_are_sent_at_once)
 {
@@ -173,6 +196,7 @@ main(void)
 	tcase_add_loop_test(tc, client_that_sends_no_more, 0, 2);
 	tcase_add_loop_test(tc, server_that_sends_no_more, 0, 2);
 	tcase_add_test(tc, pieces_are_sent_at_once);
+	tcase_add_test(tc, a_head_that_is_replaced);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);
