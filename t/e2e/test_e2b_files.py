@@ -77,6 +77,13 @@ def ordinary():
         equal((a.status, a.json()), (200, [{"name": "f.txt", "path": top + "/a/f.txt", "type": "file"}]), a)
         a = s.ask("GET", "/files?path=%s/a/f.txt" % top)
         equal((a.status, a.body, a.headers["Content-Type"]), (200, b"text", "text/plain; charset=utf-8"))
+        epoch, later = "Thu, 01 Jan 1970 00:00:00 GMT", "Fri, 01 Jan 2100 00:00:00 GMT"
+        for name, value, status in (
+                ("If-Unmodified-Since", epoch, 412), ("If-Unmodified-Since", later, 200),
+                ("If-Unmodified-Since", "no date", 200), ("If-Modified-Since", epoch, 200),
+                ("If-Modified-Since", later, 304), ("If-Match", '"x"', 412), ("If-Match", "*", 200),
+                ("If-None-Match", '"x"', 200), ("If-None-Match", "*", 304)):
+            equal(s.ask("GET", "/files?path=%s/a/f.txt" % top, headers={name: value}).status, status, (name, value))
         a = s.call("ListDir", path=top, depth=9)
         equal([e["path"][len(top):] for e in a.json()["entries"]], ["/a", "/a/b", "/a/f.txt"])
         equal(s.call("Move", source=top + "/a/f.txt", destination=top + "/n/g").status, 200)
