@@ -13,6 +13,7 @@
 #include "host/docker/spec.h"
 #include "proto/json.h"
 #include "lines.h"
+#include "scratch.h"
 
 #define OK "\x82"   /* the status 200, as fake_http.h encodes it */
 #define NEXT "\x1e" /* ends an answer */
@@ -231,6 +232,35 @@ START_TEST(paths_of_images)
 }
 END_TEST
 
+/* The label of this user's containers names the state directory itself: it is the same after a
+ * move, and another one for another directory. */
+START_TEST(owners)
+{
+	struct hr_backend_host host = {.environ = env, .stop_fd = -1};
+	struct hr_err err = {0};
+	char *text[4] = {NULL};
+	char dirs[2][200];
+	size_t i;
+
+	for (i = 0; i < 2; i++)
+		(void)snprintf(dirs[i], sizeof(dirs[i]), "%s/%zu", scratch, i);
+	host.state_dir = dirs[0];
+	ck_assert_int_eq(hr_docker_owner(&host, &text[0], &err), 0);
+	ck_assert_ptr_nonnull(text[0]);
+	ck_assert_int_eq(rename(dirs[0], dirs[1]), 0);
+	ck_assert_int_eq(hr_docker_owner(&host, &text[1], &err), 0);
+	host.state_dir = dirs[1];
+	ck_assert_int_eq(hr_docker_owner(&host, &text[2], &err), 0);
+	ck_assert_str_ne(text[0], text[1]);
+	ck_assert_str_eq(text[0], text[2]);
+	host.state_dir = "/dev/null/none";
+	ck_assert_int_eq(hr_docker_owner(&host, &text[3], &err), -1);
+	ck_assert_ptr_null(text[3]);
+	for (i = 0; i < 4; i++)
+		free(text[i]);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -243,6 +273,8 @@ main(void)
 	tcase_add_loop_test(tc, ports_to_publish, 0, 2);
 	tcase_add_test(tc, volumes);
 	tcase_add_test(tc, paths_of_images);
+	tcase_add_unchecked_fixture(tc, scratch_make, scratch_remove);
+	tcase_add_test(tc, owners);
 	suite_add_tcase(s, tc);
 	return lines_run(s);
 }
