@@ -444,6 +444,30 @@ START_TEST(numbered_lines)
 }
 END_TEST
 
+/* A CR alone ends a line only in a file without any LF. */
+START_TEST(ends_of_lines)
+{
+	static const struct {
+		const char *text, *ends, *want;
+	} rows[] = {{"x\ry", "\r", "     1\tx\n     2\ty\n"},
+	    {"x\r\ny\nz", "\n", "     1\tx\n     2\ty\n     3\tz\n"},
+	    {"x\r\ny\r\nz\n", "\r\n", "     1\tx\n     2\ty\n     3\tz\n"},
+	    {"x", "", "     1\tx\n"}};
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		HR_CLEAN(hr_plaintext_done) struct hr_plaintext t;
+		HR_BUF(out, 1000);
+
+		hr_plaintext_init(&t);
+		ck_assert(hr_plaintext_decode(&t, rows[i].text, strlen(rows[i].text)));
+		ck_assert_str_eq(t.ends, rows[i].ends);
+		(void)hr_mcp_put_lines(&out, &t, 1, 9, 1000);
+		ck_assert_str_eq(hr_buf_str(&out), rows[i].want);
+	}
+}
+END_TEST
+
 /* A head ends before a character that it would cut. */
 START_TEST(heads_end_with_a_character)
 {
@@ -559,6 +583,7 @@ main(void)
 	tcase_add_test(t, long_output);
 	tcase_add_test(t, heads_end_with_a_character);
 	tcase_add_test(t, numbered_lines);
+	tcase_add_test(t, ends_of_lines);
 	tcase_add_test(t, output_that_cannot_be_read);
 	tcase_add_test(t, processes);
 	tcase_add_test(t, results);
