@@ -448,6 +448,24 @@ def ends_that_print_nothing():
         c.close()
 
 
+def pages_of_sessions():
+    """Each page shows the shell of its own session, also while one worker has pages of several."""
+    with Keyed() as s:
+        equal(s.request("POST", V1 + "create", '{"name": "two"}').status, 201)
+        key = {"X-Session-API-Key": KEY}
+        streams = [stream_of(s, "events?tail=0" + more, key) for more in ("", "&session=two", "", "&session=two")]
+        for name, command in (("default", "one"), ("two", "two")):
+            body = {"action": {"action": "run", "args": {"command": "echo of_" + command}}}
+            equal(s.request("POST", V1 + "run?session=" + name, json.dumps(body)).status, 200)
+        for i, (c, r) in enumerate(streams):
+            kind, data = None, {"commands": []}
+            while kind != "shell" or [x["state"] for x in data["commands"]][-1:] != ["completed"]:
+                kind, data = next_event(r)
+            equal([x["command"] for x in data["commands"] if "of_" in x["command"]],
+                  ["echo of_" + ("one", "two")[i % 2]])
+            c.close()
+
+
 def lines_are_said_as_they_are_logged():
     """Not with the next look at the server, every 10 s: what tells of a line comes before the next sample does, but
     where ten seconds are just over."""
@@ -470,7 +488,7 @@ def lines_are_said_as_they_are_logged():
         c.close()
 
 
-TESTS = [who_may, changes_of_files, ends_that_print_nothing,
+TESTS = [who_may, changes_of_files, ends_that_print_nothing, pages_of_sessions,
          a_stream_ends_with_its_sign_in, what_was_before, moved_while_it_is_fetched, looking_on,
          files_of_the_page, files_and_log, lines_are_said_as_they_are_logged, many_pages]
 
