@@ -123,6 +123,8 @@ def takes_nothing_from_others():
         h.ok("up", "-q")
         name = gate(h)
         first = h("run", "-t", "0.5", "echo one; read x < %s; echo two; (exit 3)" % name)
+        while (first.returncode, first.stdout) == (124, ""):  # a machine under load
+            first = h("run", "-t", "0.5", "")
         equal((first.returncode, first.stdout), (124, "one\n"), "it goes on")
         p = h.popen("attach")
         equal(p.stdout.readline(), "one\n", "attach shows it")
