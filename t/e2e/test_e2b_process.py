@@ -8,6 +8,7 @@ import gzip
 import http.client
 import json
 import os
+import select
 import signal
 import socket
 import struct
@@ -601,7 +602,8 @@ def held_input():
             with contextlib.suppress(ConnectionError):
                 for _ in range(30):
                     senders[-1].raw(piece)
-        status, found = senders.pop().answer()
+        refused = select.select([one.c.sock for one in senders], [], [], PATIENCE)[0]
+        status, found = senders.pop([one.c.sock for one in senders].index(refused[0])).answer()
         equal((status, found[-1]["error"]["code"]), (200, "resource_exhausted"), found)
         equal("160 MiB" in found[-1]["error"]["message"], True, found)
         senders.pop().end(cut=True)

@@ -386,6 +386,25 @@ def one_that_closes_its_output():
             equal("it closed its output" in json.dumps(c.message()), True)
 
 
+SHUT = r"""read -r line
+id=${line##*'"id":'}
+id=${id%%[!0-9]*}
+exec 0<&-
+echo '{"jsonrpc":"2.0","id":"p","method":"ping"}'
+sleep 0.3
+echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-03-26","capabilities":{}}}'
+exec sleep 1000"""
+
+
+def one_that_closes_its_input():
+    """Even if it answers and stays: what is asked of it fails."""
+    with Mcp() as s:
+        s.update({"name": "shut", "command": "/bin/sh", "args": ["-c", SHUT], "env": {}})
+        with Session(s) as c:
+            r = c.tool("shut_echo", say=1)
+            equal((r["isError"], "MCP server shut is not available" in r["content"][0]["text"]), (True, True), r)
+
+
 def text_that_is_no_utf8():
     """It takes no answer along."""
     with Mcp() as s:
@@ -464,6 +483,18 @@ def streamable():
                        "params": {"name": "changed"}}, session) as b:
                 equal(b.message()["result"], text("told"))
             equal(a.message()["method"], "notifications/tools/list_changed")
+
+        def another():
+            with Stream(s, "GET", "/mcp/shttp", headers=headers) as a:
+                return a.status == 200
+        s.until("the end of the first stream is seen", another)
+        mark, cancelled = (os.path.join(s.work_dir, n) for n in ("mark", "cancelled"))
+        gone = http.client.HTTPConnection("127.0.0.1", s.port, timeout=PATIENCE)
+        gone.request("POST", "/mcp/shttp", json.dumps({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {
+            "name": "hang", "arguments": {"mark": mark}}}), headers)
+        s.until("it hangs", lambda: os.path.exists(mark))
+        gone.close()
+        s.until("a client that leaves cancels", lambda: os.path.exists(cancelled))
         equal(s.request("DELETE", "/mcp/shttp", headers=headers).status, 200)
         equal(s.request("DELETE", "/mcp/shttp", headers=headers).status, 404)
 
@@ -555,7 +586,8 @@ if __name__ == "__main__":
         posts_that_are_refused, keys, a_server_that_dies, servers_that_do_not_start,
         a_program_that_is_no_server,
         one_that_hangs_is_cancelled, a_silent_one_holds_up_no_update, progress_and_changes,
-        updates_replace, time_to_save, one_that_closes_its_output, text_that_is_no_utf8,
+        updates_replace, time_to_save, one_that_closes_its_output, one_that_closes_its_input,
+        text_that_is_no_utf8,
         many_arguments, another_version,
         forms_of_an_entry, streamable, streams_hold_no_worker, pings, never_ready,
         a_killed_proxy_harms_nothing, the_list_outlives_the_supervisor]))

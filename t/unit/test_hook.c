@@ -575,7 +575,7 @@ START_TEST(the_builtin_removes_files)
 	use_module(1);
 	put_rcfile("");
 	(void)run("mkdir d e; : >d/a; ln -s a d/b; : >d/c; : >e/a; PATH=\n"
-		  "__hr_line d/a d/b d/c d\n__hr_line none none e/b e\ntest -d e -a ! -e d\n",
+		  "__hr_line -r d/a d/b d/c d\n__hr_line -r e/b e\ntest -d e -a ! -e d\n",
 	    "\n");
 	ck_assert_str_eq(codes(NULL), "0 0 0 1 0 ");
 }

@@ -87,7 +87,7 @@
  * takes longer than the builtin; a new shell would take longer than all of the rest. */
 #define REMOVE                                                                                     \
 	" && { \\builtin " HR_HOOK_LINE_BUILTIN                                                    \
-	" %2$s.names %2$s.variables %2$s.options %2$s.words "                                      \
+	" -r %2$s.names %2$s.variables %2$s.options %2$s.words "                                      \
 	"%3$s 2>/dev/null || \\builtin command -p rm -rf %3$s || \\builtin :; }"
 
 void

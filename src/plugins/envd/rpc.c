@@ -19,6 +19,7 @@
 #define SILENCE_MS 90000
 #define PART_MAX (HR_CONNECT_FRAME_MAX + (64u << 10))
 #define HELD_MAX ((size_t)160 << 20) /* bytes of input in all calls: five long messages */
+#define KEPT_MAX (64u << 10) /* bytes that were read and may wait for more to be dropped */
 #define SILENCE_MAX_S 86400
 
 static bool
@@ -356,17 +357,20 @@ envd_call_hold(struct envd_call *c, struct hr_connect_error *e)
 }
 
 /* Drops the bytes that were read, and the memory that a long message took. */
-static void
-drop_used(struct envd_call *c)
+static int
+drop_used(struct envd_call *c, struct hr_connect_error *e)
 {
 	struct hr_buf old = c->part;
 
 	if (c->used == 0)
-		return;
+		return 0;
 	hr_buf_init(&c->part, PART_MAX);
 	hr_buf_add(&c->part, old.p + c->used, old.len - c->used);
 	hr_buf_done(&old);
 	c->used = 0;
+	return hr_buf_check(&c->part, NULL) == 0 ? 0
+						 : hr_connect_fail(e, HR_CONNECT_RESOURCE_EXHAUSTED,
+						       "there is no memory for the input");
 }
 
 int
@@ -380,7 +384,8 @@ envd_call_read(struct envd_call *c, struct json_object **ret, struct hr_connect_
 		rest = (struct hr_span){hr_buf_str(&c->part) + c->used, c->part.len - c->used};
 		if (hr_connect_has(rest))
 			break;
-		drop_used(c);
+		if (drop_used(c, e) != 0)
+			return -1;
 		rest = hr_span_of_buf(&c->part);
 		r = hr_serve_take(c->q, &more);
 		if (r == 1 && more.len == 0)
@@ -399,6 +404,8 @@ envd_call_read(struct envd_call *c, struct json_object **ret, struct hr_connect_
 	if (read_frame(c, &rest, ret, e) != 0)
 		return -1;
 	c->used = c->part.len - rest.len;
+	if (c->used > KEPT_MAX)
+		return drop_used(c, e) == 0 ? 1 : -1;
 	return 1;
 }
 

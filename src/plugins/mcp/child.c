@@ -119,7 +119,8 @@ child_ready(struct mcp_child *c)
 {
 	struct mcp_pending *p;
 
-	hr_watch_disarm(c->timer);
+	if (!c->ends)
+		hr_watch_disarm(c->timer);
 	c->state = MCP_CHILD_READY;
 	c->reason[0] = '\0';
 	hr_log(HR_LOG_INFO, "MCP server %s is ready (process %ld)", c->name, (long)c->pid);

@@ -39,15 +39,17 @@ send_detail(struct hr_serve_request *q, int status, const char *text)
 void
 mcp_http_event(struct hr_serve_request *q, const char *event, const char *data)
 {
-	char head[64];
+	HR_BUF(text, strlen(data) + 128);
 
-	if (event != NULL) {
-		(void)snprintf(head, sizeof(head), "event: %s\r\ndata: ", event);
-		hr_serve_send(q, head, strlen(head));
-	}
-	hr_serve_send(q, data, strlen(data));
 	if (event != NULL)
-		hr_serve_send(q, "\r\n\r\n", 4);
+		hr_buf_addf(&text, "event: %s\r\ndata: ", event);
+	hr_buf_adds(&text, data);
+	if (event != NULL)
+		hr_buf_adds(&text, "\r\n\r\n");
+	if (hr_buf_check(&text, NULL) != 0)
+		hr_log(HR_LOG_ERROR, "out of memory: an event for a client is lost");
+	else
+		hr_serve_send(q, hr_buf_str(&text), text.len);
 }
 
 void

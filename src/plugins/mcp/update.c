@@ -189,8 +189,10 @@ send_answer(struct mcp_update *u, int status, const struct hr_buf *body)
 	u->answered = true;
 	hr_watch_free(u->watch);
 	u->watch = hr_loop_writable(u->hub->loop, u->fd, on_writable, u, NULL);
-	if (u->watch == NULL)
+	if (u->watch == NULL) {
 		hr_log(HR_LOG_ERROR, "out of memory: an update of MCP servers is not answered");
+		hr_fd_close(&u->fd);
+	}
 }
 
 static bool

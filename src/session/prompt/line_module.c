@@ -391,13 +391,13 @@ line_builtin(struct word_list *list)
 		line_armed = fifo_path != NULL;
 		return line_armed ? EXECUTION_SUCCESS : EXECUTION_FAILURE;
 	}
+	if (strcmp(list->word->word, "-r") == 0)
+		return remove_all(list->next);
 	if (list->next == NULL)
 		return fifo_path != NULL ? line_prompt(list) : EXECUTION_FAILURE;
 	if (list->next->next == NULL)
 		return fifo_path != NULL ? line_prompt_wait(list->next->word->word)
 					 : EXECUTION_FAILURE;
-	if (list->next->next->next != NULL)
-		return remove_all(list);
 	return set_up(list->word->word, list->next->word->word, list->next->next->word->word);
 }
 
@@ -410,5 +410,5 @@ struct builtin __hr_line_struct = {
     .flags = BUILTIN_ENABLED,
     .long_doc = long_doc,
     .short_doc =
-	HR_HOOK_LINE_BUILTIN " [FIFO REPORT ACK | - ACK | SCRIPT | FILE FILE FILE FILE...]",
+	HR_HOOK_LINE_BUILTIN " [FIFO REPORT ACK | - ACK | SCRIPT | -r FILE...]",
 };
