@@ -29,10 +29,7 @@ cli_tag(const char *tag)
 {
 	if (hr_sid_valid(tag))
 		return CLI_OK;
-	return cli_usage(
-	    "invalid name of a snapshot, \"%.200s\": use letters, digits, '_', '.' and "
-	    "'-', with a letter or a digit first",
-	    tag);
+	return cli_usage("invalid name of a snapshot, \"%.200s\": " HR_SID_RULE, tag);
 }
 
 static int

@@ -25,10 +25,11 @@ hr_fleet_directory(const char *dir, struct hr_err *err)
 	struct stat st;
 
 	if (hr_path_mkdirs_own(dir, 0700, NULL, &e) != 0)
-		return hr_err_set(err, HR_E_SYS, "%s%s", e.msg,
-		    e.sys == EACCES ? "; choose a directory of yours with --state-dir, or after "
-				      "\"handrail fleet init\""
-				    : "");
+		return e.sys == EACCES ? hr_err_set(err, e.code,
+					     "%s; choose a directory of yours with --state-dir, "
+					     "or after \"handrail fleet init\"",
+					     e.msg)
+				       : hr_err_pass(err, &e);
 	if (hr_trust_directory(dir, err) != 0)
 		return -1;
 	/* another program made it, or its owner opened it to others */

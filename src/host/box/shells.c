@@ -87,8 +87,9 @@
  * takes longer than the builtin; a new shell would take longer than all of the rest. */
 #define REMOVE                                                                                     \
 	" && { \\builtin " HR_HOOK_LINE_BUILTIN                                                    \
-	" -r %2$s.names %2$s.variables %2$s.options %2$s.words "                                      \
-	"%3$s 2>/dev/null || \\builtin command -p rm -rf %3$s || \\builtin :; }"
+	" -r %2$s.names %2$s.variables %2$s.options %2$s.words "                                   \
+	"%3$s 2>/dev/null || %4$s\\builtin :; }"
+#define REMOVE_BY_PROCESS "\\builtin command -p rm -rf %s || "
 
 void
 hr_shells_done(struct hr_shells *t)
@@ -268,7 +269,7 @@ restore_one(struct hr_sandbox *b, const struct hr_shells *t, const char *session
     bool last, struct hr_err *err)
 {
 	HR_PUT struct json_object *answer = NULL;
-	char path[160];
+	char path[160], process[160];
 	HR_BUF(command, SCRIPT_MAX);
 	int status;
 
@@ -277,7 +278,9 @@ restore_one(struct hr_sandbox *b, const struct hr_shells *t, const char *session
 		err) < 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "%s/%s", t->place, session);
-	hr_buf_addf(&command, RESTORE REMOVE, t->place, path, last ? t->place : "");
+	(void)snprintf(process, sizeof(process), REMOVE_BY_PROCESS, t->place);
+	hr_buf_addf(
+	    &command, RESTORE REMOVE, t->place, path, last ? t->place : "", last ? process : "");
 	if (hr_buf_check(&command, err) < 0)
 		return -1;
 	status = run_in(b, session, hr_buf_str(&command), until, err);

@@ -19,7 +19,7 @@
 #define SILENCE_MS 90000
 #define PART_MAX (HR_CONNECT_FRAME_MAX + (64u << 10))
 #define HELD_MAX ((size_t)160 << 20) /* bytes of input in all calls: five long messages */
-#define KEPT_MAX (64u << 10) /* bytes that were read and may wait for more to be dropped */
+#define KEPT_MAX (64u << 10)         /* bytes that were read and may wait for more to be dropped */
 #define SILENCE_MAX_S 86400
 
 static bool

@@ -4,12 +4,12 @@
  * __hr_line FIFO REPORT ACK sets the builtin up; it prints nothing, and fails in an unknown bash.
  * __hr_line makes readline read its next line from the FIFO. __hr_line - ACK waits for a byte in
  * ACK: a line end means the same; it fails on any other byte, which is consumed: the rest is for
- * `read`. __hr_line SCRIPT does the work of the hook's script, and runs the script if anything is
- * unusual. The first FIFO has texts, each with its NUL. A text becomes the line as if pasted and
- * accepted; an empty one sends readline to the terminal after all. So does any error: the shell
- * then works as if this module had not been loaded. Functions and variables of readline and bash
- * are found by name; the module also depends on the layouts of a builtin (since bash 2.0), of a
- * word list and of a variable. */
+ * `read`. __hr_line -r FILE... removes files. __hr_line SCRIPT does the work of the hook's script,
+ * and runs the script if anything is unusual. The first FIFO has texts, each with its NUL. A text
+ * becomes the line as if pasted and accepted; an empty one sends readline to the terminal after
+ * all. So does any error: the shell then works as if this module had not been loaded. Functions and
+ * variables of readline and bash are found by name; the module also depends on the layouts of a
+ * builtin (since bash 2.0), of a word list and of a variable. */
 #include "config.h"
 
 #include <dlfcn.h>
@@ -409,6 +409,5 @@ struct builtin __hr_line_struct = {
     .function = line_builtin,
     .flags = BUILTIN_ENABLED,
     .long_doc = long_doc,
-    .short_doc =
-	HR_HOOK_LINE_BUILTIN " [FIFO REPORT ACK | - ACK | SCRIPT | -r FILE...]",
+    .short_doc = HR_HOOK_LINE_BUILTIN " [FIFO REPORT ACK | - ACK | SCRIPT | -r FILE...]",
 };

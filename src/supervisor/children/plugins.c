@@ -160,7 +160,8 @@ not_found(struct hr_plugins *ps, const char *name, struct hr_err *err)
 		return -1;
 	if (names.failed)
 		return hr_err_nomem(err);
-	qsort(names.v, names.n, sizeof(*names.v), hr_strv_compare);
+	if (names.n > 1)
+		qsort(names.v, names.n, sizeof(*names.v), hr_strv_compare);
 	for (i = 0; i < names.n; i++)
 		if (i == 0 || strcmp(names.v[i], names.v[i - 1]) != 0)
 			hr_buf_addf(&b, "%s%s", b.len == 0 ? "; there are " : ", ", names.v[i]);

@@ -109,7 +109,7 @@ class Server:
             shutil.chown(self.top, user)
             shutil.chown(self.work_dir, user)
         self.lines, self.grew = [], threading.Condition()
-        self.popen, self.reader = None, None
+        self.popen, self.reader, self.settings = None, None, {}
         self.env = {k: v for k, v in os.environ.items()
                     if k not in ("SESSION_API_KEY", "NOTIFY_SOCKET", "XDG_RUNTIME_DIR", "DEBUG")}
         self.env.update(HANDRAIL_LIBEXECDIR=libexec or BUILDDIR, NO_CHANGE_TIMEOUT_SECONDS="300",
@@ -141,6 +141,7 @@ class Server:
         return os.path.join(self.top, "settings.json")
 
     def write_settings(self, settings):
+        self.settings = settings if isinstance(settings, dict) else {}
         with open(self.settings_file() + ".new", "w") as f:
             f.write(settings if isinstance(settings, str) else json.dumps(settings))
         os.rename(self.settings_file() + ".new", self.settings_file())
@@ -235,9 +236,11 @@ class Server:
                 .startswith(kind)]
 
     def workers(self, pool):
-        """Those of the last pool are started last, a moment after the server is ready."""
+        """A server starts most of them two seconds after it is ready."""
         if not self.whole:
-            self.until("all workers are started", lambda: self._workers("live"))
+            self.until("all workers are started", lambda: all(
+                len(self._workers(name)) >= int(self.settings.get(name + "_workers", usual))
+                for name, usual in (("control", 2), ("files", 2), ("action", 2), ("live", 1))))
             self.whole = True
         return self._workers(pool)
 
