@@ -33,8 +33,11 @@ t_unit_test_office_LDADD = liboffice.la libprotojson.la libbase.la $(CHECK_LIBS)
 # read, write and edit through the whole server; some need root and mount
 EXTRA_DIST += %D%/e2e/test_files.py
 
-check_PROGRAMS += %D%/unit/test_charset %D%/unit/test_history %D%/unit/test_picture %D%/unit/test_purepath
-TESTS += %D%/unit/test_charset %D%/unit/test_history %D%/unit/test_picture %D%/unit/test_purepath
+check_PROGRAMS += %D%/unit/test_charset %D%/unit/test_history %D%/unit/test_pdftext %D%/unit/test_picture %D%/unit/test_purepath
+TESTS += %D%/unit/test_charset %D%/unit/test_history %D%/unit/test_pdftext %D%/unit/test_picture %D%/unit/test_purepath
+t_unit_test_pdftext_SOURCES = %D%/unit/test_pdftext.c %D%/unit/lines.h
+t_unit_test_pdftext_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+t_unit_test_pdftext_LDADD = libfiles.la libdetect.la $(CHECK_LIBS)
 t_unit_test_charset_SOURCES = %D%/unit/test_charset.c %D%/unit/lines.h
 t_unit_test_charset_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_charset_LDADD = libfiles.la libdetect.la $(CHECK_LIBS)
