@@ -46,11 +46,10 @@ is_installed(const char *name)
 	return path != NULL;
 }
 
-/* Waits until fd is readable (a pidfd: the process ended). Returns false at the deadline. */
+/* Waits for one of the descriptors, of which -1 is none. Returns false when the time is over. */
 static bool
-wait_for(int fd, int64_t deadline)
+wait_for(struct pollfd *p, nfds_t n, int64_t deadline)
 {
-	struct pollfd p = {.fd = fd, .events = POLLIN};
 	int64_t left;
 	int r;
 
@@ -58,60 +57,75 @@ wait_for(int fd, int64_t deadline)
 		left = deadline - hr_now_ms();
 		if (left <= 0)
 			return false;
-		r = poll(&p, 1, (int)left);
+		r = poll(p, n, (int)left);
 	} while (r == 0 || (r < 0 && errno == EINTR));
 	return r > 0;
 }
 
-/* Reads a program's whole output and waits for its end, both within PATIENCE. Returns its wait
- * status, or -1. The shell's account may stop the program, and its children may hold its stdout
- * open. */
+/* Reads a piece of the output. Returns the number of bytes; 0: its end; -1: no room, an error. */
+static ssize_t
+read_output(int from, struct hr_buf *out)
+{
+	char *room = hr_buf_reserve(out, 65536);
+	ssize_t n = room != NULL ? hr_fd_read(from, room, 65536) : -1;
+
+	if (n > 0)
+		hr_buf_grew(out, (size_t)n);
+	return n;
+}
+
+/* Reads a piece of the messages and keeps the begin of all of them. */
+static ssize_t
+read_messages(int from, struct hr_buf *said)
+{
+	char piece[SAID_MAX];
+	ssize_t n = hr_fd_read(from, piece, sizeof(piece));
+
+	if (n > 0)
+		hr_buf_add(said, piece,
+		    (size_t)n < said->cap - said->len ? (size_t)n : said->cap - said->len);
+	return n;
+}
+
+/* Reads a program's whole output and messages and waits for its end, both within PATIENCE. Returns
+ * its wait status, or -1. The shell's account may stop the program, and its children may hold its
+ * stdout open. */
 static int
-collect(pid_t pid, int from, struct hr_buf *out)
+collect(pid_t pid, int from, struct hr_buf *out, int said_from, struct hr_buf *said)
 {
 	int64_t deadline = hr_now_ms() + 1000 * (int64_t)PATIENCE;
-	ssize_t n = -1;
-	char *room;
-	int status = -1;
 	HR_CLOSE int end = hr_pidfd_open(pid);
-	bool in_time;
+	struct pollfd p[] = {{.fd = from, .events = POLLIN}, {.fd = said_from, .events = POLLIN},
+	    {.fd = end, .events = POLLIN}};
+	ssize_t n = 1;
+	int status = -1;
 
-	while ((in_time = wait_for(from, deadline))) {
-		room = hr_buf_reserve(out, 65536);
-		n = room != NULL ? hr_fd_read(from, room, 65536) : -1;
-		if (n <= 0)
-			break;
-		hr_buf_grew(out, (size_t)n);
-	}
 	/* before Linux 5.3 (no pidfd_open) a program may close its stdout and still run */
-	if (!in_time || n < 0 || (end >= 0 && !wait_for(end, deadline)))
+	while (n >= 0 && (p[0].fd >= 0 || p[2].fd >= 0) && wait_for(p, 3, deadline)) {
+		if (p[1].revents != 0 && read_messages(said_from, said) <= 0)
+			p[1].fd = -1;
+		if (p[0].revents != 0 && (n = read_output(from, out)) == 0)
+			p[0].fd = -1;
+		if (p[2].revents != 0)
+			p[2].fd = -1;
+	}
+	if (p[0].fd >= 0 || p[2].fd >= 0)
 		(void)kill(-pid, SIGKILL);
 	(void)hr_spawn_end(pid, &status);
-	return in_time && n == 0 ? status : -1;
+	return p[0].fd < 0 ? status : -1;
 }
 
 /* Opens a pipe. Returns 0, or -1 with *err set. */
 static int
-open_pipe(int flags, int *ret_from, int *ret_to, struct hr_err *err)
+open_pipe(int *ret_from, int *ret_to, struct hr_err *err)
 {
 	int ends[2];
 
-	if (pipe2(ends, O_CLOEXEC | flags) < 0)
+	if (pipe2(ends, O_CLOEXEC) < 0)
 		return hr_err_sys(err, errno, "pipe");
 	*ret_from = ends[0];
 	*ret_to = ends[1];
 	return 0;
-}
-
-/* Reads the messages of an ended program from a pipe that does not block. */
-static void
-read_messages(int from, struct hr_buf *said)
-{
-	char *room = hr_buf_reserve(said, SAID_MAX);
-	ssize_t n = room != NULL ? hr_fd_read(from, room, SAID_MAX) : -1;
-
-	if (n > 0)
-		hr_buf_grew(said, (size_t)n);
 }
 
 /* Runs a program with the file as stdin and collects its output, and the begin of its messages in
@@ -136,9 +150,7 @@ run(const char *const *argv, const char *file, struct hr_buf *out, struct hr_buf
 
 	if (in < 0)
 		return hr_err_sys(err, errno, "open");
-	/* a program whose messages fill the pipe loses the rest and does not wait */
-	if (open_pipe(0, &out_from, &out_to, err) < 0 ||
-	    open_pipe(O_NONBLOCK, &said_from, &said_to, err) < 0)
+	if (open_pipe(&out_from, &out_to, err) < 0 || open_pipe(&said_from, &said_to, err) < 0)
 		return -1;
 	if (rules != NULL && rules->shell != 0 && geteuid() == 0) {
 		hr_account_find(&shell, rules->shell);
@@ -153,9 +165,8 @@ run(const char *const *argv, const char *file, struct hr_buf *out, struct hr_buf
 	s.pdeathsig = SIGKILL;
 	pid = hr_spawn(&s, err);
 	hr_fd_close(&out_to);
-	status = pid >= 0 ? collect(pid, out_from, out) : -1;
-	if (pid >= 0)
-		read_messages(said_from, said);
+	hr_fd_close(&said_to);
+	status = pid >= 0 ? collect(pid, out_from, out, said_from, said) : -1;
 	if (pid >= 0 && status < 0)
 		return hr_err_set(err, HR_E_SYS, "%s failed", argv[0]);
 	return status;

@@ -138,7 +138,7 @@ show_document(struct hr_mcp_call *c, const char *path, const char *suffix)
 	else
 		show_text(c, &t);
 	if (!c->is_error && t.text.fail == HR_E_TOOLARGE)
-		hr_mcp_say(c, "[the text is cut: it has more than %zu bytes]\n", t.text.cap);
+		hr_mcp_say(c, "[the text is cut: the document is too long]\n");
 }
 
 static void

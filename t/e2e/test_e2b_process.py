@@ -603,6 +603,7 @@ def held_input():
                 for _ in range(30):
                     senders[-1].raw(piece)
         refused = select.select([one.c.sock for one in senders], [], [], PATIENCE)[0]
+        equal(bool(refused), True, "one of them is refused")
         status, found = senders.pop([one.c.sock for one in senders].index(refused[0])).answer()
         equal((status, found[-1]["error"]["code"]), (200, "resource_exhausted"), found)
         equal("160 MiB" in found[-1]["error"]["message"], True, found)

@@ -193,8 +193,9 @@ def editor_case(case, ours=None):
 
 SHOWN = "Here's the content of the file @ROOT@/a.pdf displayed in Markdown format:\n%s\n"
 FAILED = "Error in converting file to Markdown: %s. Please use Python code to read @ROOT@/a.pdf"
-ENDLESS = """echo '<page height="900" width="900"><text width="9" height="9" font="0">one</text>'
-exec yes "<b $(printf %01000d 0)>"
+ONE = """echo '<page height="900" width="900"><text width="9" height="9" font="0">one</text>'
+"""
+ENDLESS = ONE + """exec yes "<b $(printf %01000d 0)>"
 """
 READERS = [
     ("a damaged file", "exit 1", "done", SHOWN % "%PDF-1.4\nhi\n"),
@@ -202,6 +203,7 @@ READERS = [
      FAILED % "pdftohtml failed (exit 99): no memory"),
     ("a signal", "kill -9 $$", "error", FAILED % "pdftohtml failed (signal 9 (Killed))"),
     ("messages without end", "yes | head -c 300000 >&2; exit 3", "error", FAILED % "pdftohtml failed (exit 3): y"),
+    ("more messages than a pipe holds", "head -c 300000 /dev/zero >&2 || exit 4\n" + ONE, "done", SHOWN % "one\n\n"),
     ("options that it lacks", "echo 'version 0.1\nUsage: pdftohtml' >&2; exit 1", "done", SHOWN % "plain\n"),
     ("a text without end", ENDLESS, "done", SHOWN % "one\n\n[the text is cut: the document is too long]\n"),
 ]

@@ -475,6 +475,28 @@ START_TEST(no_room_for_descriptors_is_an_error)
 }
 END_TEST
 
+static void
+stop_it(void *arg, pid_t pid)
+{
+	(void)arg;
+	ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+}
+
+/* Another account can stop the child that already belongs to it. */
+START_TEST(a_child_that_is_stopped_before_exec)
+{
+	static const char *const argv[] = {"true", NULL};
+	struct hr_spawn s = {
+	    .path = argv[0], .argv = argv, .umask = -1, .forked = stop_it, .start_ms = 50};
+	struct hr_err err = {0};
+
+	ck_assert_int_eq(hr_spawn(&s, &err), -1);
+	ck_assert_str_eq(err.msg, "true: not started in time");
+	ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
+	ck_assert_int_eq(errno, ECHILD);
+}
+END_TEST
+
 /* A listening socket of a process is copied, and no other descriptor. */
 START_TEST(listeners_of_a_process)
 {
@@ -537,6 +559,7 @@ main(void)
 	tcase_add_test(
 	    native, a_program_is_not_waited_for_for_ever); /* valgrind has no pidfd_open() */
 	tcase_add_test(native, listeners_of_a_process);
+	tcase_add_test(native, a_child_that_is_stopped_before_exec);
 	suite_add_tcase(s, tc);
 	suite_add_tcase(s, native);
 	sr = srunner_create(s);

@@ -24,6 +24,7 @@
 #include "base/fd.h"
 
 #define SPAWN_FDS_MAX 16
+#define START_MS 10000
 
 extern char **environ;
 
@@ -204,17 +205,34 @@ hr_spawn_end(pid_t pid, int *ret_status)
 	return got == pid ? 0 : -1;
 }
 
+/* Returns false if the child has not reported in time. */
+static bool
+spawn_reports(const struct hr_spawn *s, int report)
+{
+	const int limit = s->start_ms > 0 ? s->start_ms : s->user != NULL ? START_MS : -1;
+	struct pollfd p = {.fd = report, .events = POLLIN};
+	int n;
+
+	do {
+		n = poll(&p, 1, limit);
+	} while (n < 0 && errno == EINTR);
+	return n != 0;
+}
+
 static int
 spawn_wait_exec(const struct hr_spawn *s, pid_t pid, int report, struct hr_err *err)
 {
+	const bool in_time = spawn_reports(s, report);
 	struct spawn_failure f;
-	ssize_t n = hr_fd_read_full(report, &f, sizeof(f), NULL);
+	ssize_t n = in_time ? hr_fd_read_full(report, &f, sizeof(f), NULL) : -1;
 
 	if (n == 0)
 		return 0;
 	if (n < 0) /* the program may run, and would not end by itself */
 		(void)kill(pid, SIGKILL);
 	(void)hr_spawn_end(pid, NULL);
+	if (!in_time)
+		return hr_err_set(err, HR_E_SYS, "%s: not started in time", s->path);
 	if (n != (ssize_t)sizeof(f))
 		return hr_err_set(err, HR_E_SYS, "%s: died before exec", s->path);
 	return hr_err_sys(err, f.sys, "%s: %s", s->path, spawn_step_names[f.step]);

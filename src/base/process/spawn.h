@@ -40,6 +40,7 @@ struct hr_spawn {
 	const struct rlimit *nofile;      /* NULL: the caller's */
 	const struct rlimit *data;        /* limit of the program's memory; NULL: the caller's */
 	const struct hr_spawn_user *user; /* NULL: the caller's */
+	int start_ms; /* limit until exec; 0: none, or 10 s with a user, who may stop the child */
 	const char
 	    *dir; /* NULL: the caller's; a directory that the user cannot enter becomes "/" */
 	/* Called in the caller while the child waits before exec; if the caller is killed there,

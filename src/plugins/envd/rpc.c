@@ -404,9 +404,11 @@ envd_call_read(struct envd_call *c, struct json_object **ret, struct hr_connect_
 	if (read_frame(c, &rest, ret, e) != 0)
 		return -1;
 	c->used = c->part.len - rest.len;
-	if (c->used > KEPT_MAX)
-		return drop_used(c, e) == 0 ? 1 : -1;
-	return 1;
+	if (c->used <= KEPT_MAX || drop_used(c, e) == 0)
+		return 1;
+	json_object_put(*ret);
+	*ret = NULL;
+	return -1;
 }
 
 static int

@@ -66,9 +66,15 @@ mcp_session_new(struct mcp_hub *hub, bool streamable)
 	{
 		n += other->streamable;
 	}
-	other = TAILQ_FIRST(&hub->sessions);
-	if (n >= SESSIONS_MAX && other->streamable && TAILQ_EMPTY(&other->calls))
-		mcp_session_free(other);
+	/* the oldest one that nobody uses gives its place */
+	TAILQ_FOREACH(other, &hub->sessions, entry)
+	{
+		if (n >= SESSIONS_MAX && other->streamable && other->stream == NULL &&
+		    TAILQ_EMPTY(&other->calls)) {
+			mcp_session_free(other);
+			break;
+		}
+	}
 	TAILQ_INSERT_TAIL(&hub->sessions, s, entry);
 	return s;
 }

@@ -214,7 +214,7 @@ answer(struct mcp_update *u)
 {
 	const struct mcp_child *c;
 	HR_BUF(log, LOG_MAX);
-	HR_BUF(body, LOG_MAX);
+	HR_BUF(body, 7 * LOG_MAX); /* JSON writes a byte in six at most */
 
 	TAILQ_FOREACH(c, &u->hub->children, entry)
 	{
@@ -304,7 +304,7 @@ on_connection(void *arg)
 	u->hub = hub;
 	u->fd = fd;
 	hr_buf_init(&u->in, HR_ACTIN_MAX);
-	hr_buf_init(&u->out, LOG_MAX * 2);
+	hr_buf_init(&u->out, 8 * LOG_MAX);
 	LIST_INSERT_HEAD(&hub->updating, u, entry);
 	u->timer = hr_loop_timer(hub->loop, waited, u, NULL);
 	u->watch = hr_loop_readable(hub->loop, fd, on_readable, u, NULL);
