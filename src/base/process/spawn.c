@@ -213,10 +213,12 @@ spawn_reports(const struct hr_spawn *s, int report)
 	struct pollfd p = {.fd = report, .events = POLLIN};
 	int n;
 
+	if (limit < 0)
+		return true;
 	do {
 		n = poll(&p, 1, limit);
 	} while (n < 0 && errno == EINTR);
-	return n != 0;
+	return n > 0;
 }
 
 static int
