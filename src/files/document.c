@@ -74,7 +74,7 @@ read_output(int from, struct hr_buf *out)
 	return n;
 }
 
-/* Reads a piece of the messages and keeps the begin of all of them. */
+/* Reads a piece of the messages and keeps the start of all of them. */
 static ssize_t
 read_messages(int from, struct hr_buf *said)
 {
@@ -128,7 +128,7 @@ open_pipe(int *ret_from, int *ret_to, struct hr_err *err)
 	return 0;
 }
 
-/* Runs a program with the file as stdin and collects its output, and the begin of its messages in
+/* Runs a program with the file as stdin and collects its output, and the start of its messages in
  * said, of SAID_MAX. Returns its wait status, or -1. The program reads the agent's bytes with the
  * rights of the shell's account: an exploit gains nothing. */
 static int

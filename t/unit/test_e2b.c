@@ -231,7 +231,7 @@ START_TEST(refused_setups)
 }
 END_TEST
 
-/* What is packed comes back, also where a piece of the buffer ends; nothing else is unpacked. */
+/* Packed bytes come back, also where a piece of the buffer ends; nothing else is unpacked. */
 START_TEST(packed)
 {
 	static const size_t lens[] = {0, 1, 16383, 16384, 16385, 3 * 16384};

@@ -24,7 +24,7 @@
 #include "base/fd.h"
 
 #define SPAWN_FDS_MAX 16
-#define START_MS 10000
+#define START_MS 10000 /* limit until exec for a child of another account */
 
 extern char **environ;
 
