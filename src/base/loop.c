@@ -194,3 +194,10 @@ hr_watch_free(struct hr_watch *w)
 	event_free(w->ev); /* removes the watch from the current iteration's list too */
 	free(w);
 }
+
+void
+hr_watch_drop(struct hr_watch **io_w)
+{
+	hr_watch_free(*io_w);
+	*io_w = NULL;
+}

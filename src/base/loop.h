@@ -48,5 +48,7 @@ bool hr_watch_is_armed(const struct hr_watch *timer);
 /* Frees the watch at any time, even in its own callback; the callback is not called again. NULL: no
  * effect. */
 void hr_watch_free(struct hr_watch *w);
+/* Frees the watch and sets it to NULL. */
+void hr_watch_drop(struct hr_watch **io_w);
 
 #endif

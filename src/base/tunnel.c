@@ -156,8 +156,7 @@ static bool
 watch(struct hr_tunnel *t, struct hr_watch **w, bool want, bool reads, int fd, hr_watch_fn *fn)
 {
 	if (!want) {
-		hr_watch_free(*w);
-		*w = NULL;
+		hr_watch_drop(w);
 	} else if (*w == NULL) {
 		*w = (reads ? hr_loop_readable : hr_loop_writable)(t->loop, fd, fn, t, NULL);
 		return *w != NULL;

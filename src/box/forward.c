@@ -252,10 +252,8 @@ on_client(void *arg)
 		.linger_ms = LINGER_MS,
 		.half_ms = HALF_MS},
 	    NULL);
-	if (++f->npairs == PAIRS_MAX) {
-		hr_watch_free(f->clients);
-		f->clients = NULL;
-	}
+	if (++f->npairs == PAIRS_MAX)
+		hr_watch_drop(&f->clients);
 	if (c->tunnel == NULL)
 		hr_fd_close(&client);
 	if (c->tunnel == NULL || c->head == NULL || hr_watch_arm(c->head, HEAD_MS, NULL) < 0)

@@ -268,8 +268,7 @@ egress_broker_retire(struct egress_broker *b)
 	b->retired = true;
 	while (b->nlisteners > 0)
 		listener_free(b->listeners[--b->nlisteners]);
-	hr_watch_free(b->clients);
-	b->clients = NULL;
+	hr_watch_drop(&b->clients);
 	hr_fd_close(&b->held->control);
 	egress_inspect_retire(b->inspect);
 	if (b->tunnels == 0)
@@ -287,8 +286,7 @@ on_asked(void *arg)
 
 	hr_fd_close(&fd);
 	if (n <= 0) {
-		hr_watch_free(b->asked);
-		b->asked = NULL;
+		hr_watch_drop(&b->asked);
 	} else if (n == (ssize_t)sizeof(m) && m.op == EGRESS_RETIRE) {
 		egress_broker_retire(b);
 		(void)hr_fd_send(b->held->peer, &m, sizeof(m), -1, NULL);

@@ -53,8 +53,7 @@ settled(struct egress_conn *c)
 
 	if (c->deadline == NULL)
 		return;
-	hr_watch_free(c->deadline);
-	c->deadline = NULL;
+	hr_watch_drop(&c->deadline);
 	b->pending--;
 }
 

@@ -64,8 +64,7 @@ finish(struct egress_dial *d, const char *why, bool refused)
 	if (why != NULL)
 		(void)snprintf(text, sizeof(text), "%s", why);
 	d->fd = -1;
-	hr_watch_free(d->ready);
-	d->ready = NULL;
+	hr_watch_drop(&d->ready);
 	egress_dial_cancel(d);
 	fn(arg, fd, &server, why != NULL ? text : NULL, refused);
 }
@@ -74,8 +73,7 @@ static void
 fail_one(struct egress_dial *d, const char *why)
 {
 	(void)snprintf(d->why, sizeof(d->why), "%s", why);
-	hr_watch_free(d->ready);
-	d->ready = NULL;
+	hr_watch_drop(&d->ready);
 	hr_fd_close(&d->fd);
 	next(d);
 }

@@ -205,8 +205,7 @@ on_ended(void *arg)
 	struct egress_inspect *i = arg;
 	size_t k;
 
-	hr_watch_free(i->ended);
-	i->ended = NULL;
+	hr_watch_drop(&i->ended);
 	hr_fd_close(&i->pidfd);
 	(void)waitpid(i->pid, NULL, 0);
 	i->pid = -1;
@@ -461,8 +460,7 @@ egress_inspect_reload(struct egress_inspect *i, struct hr_err *err)
 	for (k = i->n; k-- > 0;) {
 		struct host *h = i->hosts[k];
 
-		hr_watch_free(h->accepts);
-		h->accepts = NULL;
+		hr_watch_drop(&h->accepts);
 		hr_fd_close(&h->out);
 		h->h.id = i->next_id + (unsigned)k;
 		egress_policy_name(i->b->policy, h->name, h->h.port, &d);

@@ -104,8 +104,7 @@ on_writable(void *arg)
 	if (!flush(c)) {
 		drop(c);
 	} else if (c->out.len == 0) {
-		hr_watch_free(c->writable);
-		c->writable = NULL;
+		hr_watch_drop(&c->writable);
 		if (c->closing)
 			drop(c);
 		else

@@ -43,9 +43,8 @@ client_free_all(struct hr_keeper *k)
 	struct client *c;
 	size_t i;
 
-	hr_watch_free(k->listener);
-	hr_watch_free(k->accept_again);
-	k->listener = k->accept_again = NULL;
+	hr_watch_drop(&k->listener);
+	hr_watch_drop(&k->accept_again);
 	while ((c = TAILQ_FIRST(&k->clients)) != NULL)
 		client_free(c);
 	for (i = 0; i < CACHED_RESULTS; i++) {
@@ -226,8 +225,7 @@ client_rest(struct client *c)
 {
 	struct hr_err err = {0};
 
-	hr_watch_free(c->writable);
-	c->writable = NULL;
+	hr_watch_drop(&c->writable);
 	c->key = NULL;
 	c->key_len = c->sent = 0;
 	c->attempt = 0;
@@ -428,8 +426,7 @@ client_dispatch(struct client *c, uint32_t type, const char *payload, size_t len
 		if (hr_frame_get_run(payload, len, &run, NULL) < 0)
 			break;
 		/* Only the peer's end could still arrive, and the answer's failure shows that. */
-		hr_watch_free(c->readable);
-		c->readable = NULL;
+		hr_watch_drop(&c->readable);
 		c->key = run.key.p;
 		c->key_len = run.key.len;
 		c->attempt = run.attempt;
@@ -537,8 +534,7 @@ pause_accepting(struct hr_keeper *k)
 
 	if (hr_watch_arm(k->accept_again, ACCEPT_PAUSE_MS, &err) < 0)
 		return;
-	hr_watch_free(k->listener);
-	k->listener = NULL;
+	hr_watch_drop(&k->listener);
 }
 
 static void

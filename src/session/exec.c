@@ -145,8 +145,7 @@ read_streams(struct exec *e)
 			hr_frame_put_output(&e->out, &piece);
 			any = true;
 		} else if (n == 0 || errno != EAGAIN) {
-			hr_watch_free(e->streams[i].readable);
-			e->streams[i].readable = NULL;
+			hr_watch_drop(&e->streams[i].readable);
 			hr_fd_close(&e->streams[i].fd);
 		}
 	}
@@ -176,8 +175,7 @@ wait_for(struct exec *e, bool client)
 	size_t i;
 
 	if (!client) {
-		hr_watch_free(e->writable);
-		e->writable = NULL;
+		hr_watch_drop(&e->writable);
 	} else if (e->writable == NULL) {
 		e->writable = hr_loop_writable(loop, e->fd, on_event, e, NULL);
 		if (e->writable == NULL)
@@ -185,8 +183,7 @@ wait_for(struct exec *e, bool client)
 	}
 	for (i = 0; i < 2; i++) {
 		if (client) {
-			hr_watch_free(e->streams[i].readable);
-			e->streams[i].readable = NULL;
+			hr_watch_drop(&e->streams[i].readable);
 		} else if (e->streams[i].fd >= 0 && e->streams[i].readable == NULL) {
 			e->streams[i].readable =
 			    hr_loop_readable(loop, e->streams[i].fd, on_event, e, NULL);

@@ -201,8 +201,7 @@ follower_pump(struct follower *f)
 	if (r == 0 && f->writable != NULL)
 		return true;
 	if (r > 0 && f->stays && follower_unbound(f)) {
-		hr_watch_free(f->writable);
-		f->writable = NULL;
+		hr_watch_drop(&f->writable);
 		return true;
 	}
 	follower_free(f);

@@ -160,9 +160,8 @@ prompt_open(struct hr_keeper *k, struct hr_err *err)
 void
 prompt_close(struct hr_keeper *k)
 {
-	hr_watch_free(k->report_readable);
-	hr_watch_free(k->exports_readable);
-	k->report_readable = k->exports_readable = NULL;
+	hr_watch_drop(&k->report_readable);
+	hr_watch_drop(&k->exports_readable);
 }
 
 void

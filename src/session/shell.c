@@ -27,10 +27,9 @@
 static void
 drop_master(struct hr_keeper *k)
 {
-	hr_watch_free(k->master_readable);
-	hr_watch_free(k->master_writable);
-	hr_watch_free(k->shell_ends);
-	k->master_readable = k->master_writable = k->shell_ends = NULL;
+	hr_watch_drop(&k->master_readable);
+	hr_watch_drop(&k->master_writable);
+	hr_watch_drop(&k->shell_ends);
 	hr_fd_close(&k->shell_fd);
 	if (!k->leaves)
 		resume_unlay(k);
@@ -124,8 +123,7 @@ read_master(struct hr_keeper *k, int turns, bool all)
 		if (n < 0 && errno != EAGAIN) {
 			/* EIO is impossible while the slave is open here. Do not spin on any other
 			 * error. */
-			hr_watch_free(k->master_readable);
-			k->master_readable = NULL;
+			hr_watch_drop(&k->master_readable);
 		}
 		break;
 	}
@@ -145,8 +143,7 @@ on_master(void *arg)
 	struct hr_keeper *k = arg;
 
 	if (follow_holds(k)) {
-		hr_watch_free(k->master_readable);
-		k->master_readable = NULL;
+		hr_watch_drop(&k->master_readable);
 		return;
 	}
 	/* One wake-up reads the output that a busy program has ready; then requests and timers get
@@ -188,8 +185,7 @@ shell_drop_input(struct hr_keeper *k, bool own)
 {
 	hr_buf_reset(&k->typed);
 	k->typed_at = 0;
-	hr_watch_free(k->master_writable);
-	k->master_writable = NULL;
+	hr_watch_drop(&k->master_writable);
 	if (!own)
 		hr_shellproc_flush(&k->shell);
 }
@@ -232,8 +228,7 @@ on_writable(void *arg)
 
 	write_typed(k);
 	if (k->typed.len == 0) {
-		hr_watch_free(k->master_writable);
-		k->master_writable = NULL;
+		hr_watch_drop(&k->master_writable);
 		resume_note(k);
 	}
 }

@@ -234,8 +234,7 @@ hr_reexec_soon(struct hr_server *s)
 void
 hr_reexec_done(struct hr_reexec *r)
 {
-	hr_watch_free(r->turn);
-	r->turn = NULL;
+	hr_watch_drop(&r->turn);
 	free(r->argv);
 	r->argv = NULL;
 }

@@ -26,8 +26,7 @@ br_cast_init(struct br_cast *c)
 void
 br_cast_done(struct br_cast *c)
 {
-	hr_watch_free(c->pace);
-	c->pace = NULL;
+	hr_watch_drop(&c->pace);
 	hr_buf_done(&c->picture);
 }
 
@@ -53,8 +52,7 @@ settle(struct browser *b)
 	struct br_cast *c = &b->cast;
 	struct br_tab *tab = c->burst >= IN_FLIGHT ? br_tab_find(b, c->target) : NULL;
 
-	hr_watch_free(c->pace);
-	c->pace = NULL;
+	hr_watch_drop(&c->pace);
 	c->burst = 0;
 	if (tab != NULL) {
 		end(b, tab);
@@ -89,8 +87,7 @@ stop(struct browser *b)
 		end(b, tab);
 	c->target[0] = '\0';
 	c->unacked = c->burst = 0;
-	hr_watch_free(c->pace);
-	c->pace = NULL;
+	hr_watch_drop(&c->pace);
 	hr_buf_done(&c->picture);
 	hr_buf_init(&c->picture, PICTURE_MAX);
 	c->number++;

@@ -87,9 +87,8 @@ fail(struct browser *b, const char *why)
 	b->gone = true;
 	(void)snprintf(b->why, sizeof(b->why), "%s", why);
 	hr_log(HR_LOG_WARNING, "%s", why);
-	hr_watch_free(b->reading);
-	hr_watch_free(b->writing);
-	b->reading = b->writing = NULL;
+	hr_watch_drop(&b->reading);
+	hr_watch_drop(&b->writing);
 	br_cast_follow(b);
 	hr_loop_stop(b->loop);
 }
@@ -138,8 +137,7 @@ on_writable(void *arg)
 		return;
 	hr_buf_reset(&b->out);
 	b->sent = 0;
-	hr_watch_free(b->writing);
-	b->writing = NULL;
+	hr_watch_drop(&b->writing);
 }
 
 void
@@ -165,8 +163,7 @@ on_ended(void *arg)
 {
 	struct browser *b = arg;
 
-	hr_watch_free(b->ended);
-	b->ended = NULL;
+	hr_watch_drop(&b->ended);
 	fail(b, "Chromium has ended");
 }
 
@@ -442,10 +439,9 @@ br_stop(struct browser *b)
 
 	while (!TAILQ_EMPTY(&b->tabs))
 		br_tab_gone(b, TAILQ_FIRST(&b->tabs));
-	hr_watch_free(b->reading);
-	hr_watch_free(b->writing);
-	hr_watch_free(b->ended);
-	b->reading = b->writing = b->ended = NULL;
+	hr_watch_drop(&b->reading);
+	hr_watch_drop(&b->writing);
+	hr_watch_drop(&b->ended);
 	hr_fd_close(&b->to);
 	hr_fd_close(&b->from);
 	if (b->pid > 0)
@@ -467,7 +463,6 @@ void
 br_done(struct browser *b)
 {
 	br_stop(b);
-	hr_watch_free(b->timer);
-	b->timer = NULL;
+	hr_watch_drop(&b->timer);
 	br_cast_done(&b->cast);
 }

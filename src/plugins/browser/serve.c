@@ -60,9 +60,8 @@ struct serve {
 static void
 hang_up(struct client *c)
 {
-	hr_watch_free(c->watch);
-	hr_watch_free(c->late);
-	c->watch = c->late = NULL;
+	hr_watch_drop(&c->watch);
+	hr_watch_drop(&c->late);
 	hr_fd_close(&c->fd);
 	hr_buf_done(&c->in);
 	hr_buf_done(&c->out);

@@ -123,9 +123,8 @@ drop_server(struct keeper *k)
 {
 	struct hr_err err = {0};
 
-	hr_watch_free(k->reads);
-	hr_watch_free(k->writes);
-	k->reads = k->writes = NULL;
+	hr_watch_drop(&k->reads);
+	hr_watch_drop(&k->writes);
 	hr_fd_close(&k->server);
 	k->greeted = false;
 	if (hr_watch_arm(k->alone, ALONE_MS, &err) != 0)
@@ -137,8 +136,7 @@ on_writable(void *arg)
 {
 	struct keeper *k = arg;
 
-	hr_watch_free(k->writes);
-	k->writes = NULL;
+	hr_watch_drop(&k->writes);
 	flush(k);
 }
 
@@ -285,8 +283,7 @@ on_handraild_gone(void *arg)
 {
 	struct keeper *k = arg;
 
-	hr_watch_free(k->above);
-	k->above = NULL;
+	hr_watch_drop(&k->above);
 	hr_fd_close(&k->handraild);
 }
 

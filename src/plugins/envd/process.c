@@ -141,8 +141,7 @@ close_in(struct envd_process *p)
 {
 	if (p->in >= 0 && !p->pty)
 		envd_table_tell(p->table, ENVD_KEEP_CLOSE, p, 1u << ENVD_FD_IN);
-	hr_watch_free(p->writes);
-	p->writes = NULL;
+	hr_watch_drop(&p->writes);
 	hr_fd_close(&p->in);
 }
 
@@ -171,8 +170,7 @@ close_out(struct envd_out *o)
 {
 	struct envd_process *p = o->process;
 
-	hr_watch_free(o->watch);
-	o->watch = NULL;
+	hr_watch_drop(&o->watch);
 	if (o->fd < 0)
 		return;
 	hr_fd_close(&o->fd);
@@ -287,8 +285,7 @@ watch_out(struct envd_out *o, bool on)
 	struct hr_err err = {0};
 
 	if (!on) {
-		hr_watch_free(o->watch);
-		o->watch = NULL;
+		hr_watch_drop(&o->watch);
 	} else if (o->fd >= 0 && o->watch == NULL) {
 		o->watch = hr_loop_readable(o->process->table->loop, o->fd, read_out, o, &err);
 		if (o->watch == NULL)
@@ -447,8 +444,7 @@ write_in(void *arg)
 	if (in == NULL && p->closing)
 		close_in(p);
 	if (in == NULL) {
-		hr_watch_free(p->writes);
-		p->writes = NULL;
+		hr_watch_drop(&p->writes);
 	} else if (p->writes == NULL) {
 		p->writes = hr_loop_writable(p->table->loop, p->in, write_in, p, &err);
 		if (p->writes == NULL)

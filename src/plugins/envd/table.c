@@ -138,8 +138,7 @@ on_keeper(void *arg)
 			handle(t, &packet, fds);
 	} while (r > 0);
 	if (r == 0 || errno != EAGAIN) {
-		hr_watch_free(t->events);
-		t->events = NULL;
+		hr_watch_drop(&t->events);
 		t->lost(t->arg);
 	}
 }

@@ -173,10 +173,9 @@ lose_kernel(struct hr_context *c)
 {
 	size_t i;
 
-	hr_watch_free(c->ended);
+	hr_watch_drop(&c->ended);
 	for (i = 0; i < 2; i++)
-		hr_watch_free(c->readable[i]);
-	c->ended = c->readable[0] = c->readable[1] = NULL;
+		hr_watch_drop(&c->readable[i]);
 	hr_kernel_kill(&c->kernel);
 	json_object_put(c->to_take);
 	c->to_take = NULL;

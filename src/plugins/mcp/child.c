@@ -268,8 +268,7 @@ child_readable(struct bufferevent *b, void *arg)
 static void
 end_process(struct mcp_child *c)
 {
-	hr_watch_free(c->ended);
-	c->ended = NULL;
+	hr_watch_drop(&c->ended);
 	c->ends = false;
 	hr_fd_close(&c->pidfd);
 	if (c->in != NULL)

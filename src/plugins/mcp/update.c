@@ -328,6 +328,5 @@ mcp_update_done(struct mcp_hub *hub)
 {
 	while (!LIST_EMPTY(&hub->updating))
 		update_free(LIST_FIRST(&hub->updating));
-	hr_watch_free(hub->accepts);
-	hub->accepts = NULL;
+	hr_watch_drop(&hub->accepts);
 }

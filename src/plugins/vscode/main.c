@@ -232,8 +232,7 @@ on_output(void *arg)
 	if (n > 0)
 		return;
 	end_line(e);
-	hr_watch_free(e->readable);
-	e->readable = NULL;
+	hr_watch_drop(&e->readable);
 	hr_fd_close(&e->out);
 	if (e->pid == 0) /* no process is left that could print */
 		hr_loop_stop(e->loop);

@@ -61,8 +61,7 @@ hr_channel_adopt(struct hr_channel *c, struct hr_loop *loop, int fd, struct hr_e
 void
 hr_channel_close(struct hr_channel *c)
 {
-	hr_watch_free(c->watch);
-	c->watch = NULL;
+	hr_watch_drop(&c->watch);
 	hr_fd_close(&c->fd);
 }
 

@@ -83,8 +83,7 @@ child_log_bytes(struct hr_child *c, const char *p, size_t len)
 static void
 child_log_close(struct hr_child *c)
 {
-	hr_watch_free(c->log_watch);
-	c->log_watch = NULL;
+	hr_watch_drop(&c->log_watch);
 	hr_fd_close(&c->log_fd);
 	child_log_line(c);
 	hr_buf_done(&c->log_line);

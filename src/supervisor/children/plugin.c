@@ -60,10 +60,9 @@ watch_sockets(struct hr_plugin *p)
 static void
 forget_sockets(struct hr_plugin *p)
 {
-	hr_watch_free(p->action_use);
-	hr_watch_free(p->http_use);
-	hr_watch_free(p->direct_use);
-	p->action_use = p->http_use = p->direct_use = NULL;
+	hr_watch_drop(&p->action_use);
+	hr_watch_drop(&p->http_use);
+	hr_watch_drop(&p->direct_use);
 }
 
 /* Sends the refusal. A peer that does not read loses the text, nothing else. */

@@ -109,8 +109,7 @@ pool_watch_idle(struct hr_pool *p, int64_t ms)
 static void
 pool_ignore_demand(struct hr_pool *p)
 {
-	hr_watch_free(p->demand);
-	p->demand = NULL;
+	hr_watch_drop(&p->demand);
 }
 
 static void

@@ -94,8 +94,7 @@ hr_readyline_open(struct hr_readyline *r, struct hr_loop *loop, hr_readyline_fn 
 void
 hr_readyline_close(struct hr_readyline *r)
 {
-	hr_watch_free(r->watch);
-	r->watch = NULL;
+	hr_watch_drop(&r->watch);
 	if (r->fd > STDERR_FILENO) /* a zeroed struct was never opened */
 		hr_fd_close(&r->fd);
 	r->fd = -1;

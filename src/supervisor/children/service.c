@@ -267,8 +267,7 @@ hr_service_open(struct hr_service *s, struct hr_err *err)
 void
 hr_service_done(struct hr_service *s)
 {
-	hr_watch_free(s->restart);
-	hr_watch_free(s->patience);
-	s->restart = s->patience = NULL;
+	hr_watch_drop(&s->restart);
+	hr_watch_drop(&s->patience);
 	hr_readyline_close(&s->line);
 }

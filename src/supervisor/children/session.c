@@ -164,8 +164,7 @@ adopted_ended(void *arg)
 {
 	struct hr_session *k = arg;
 
-	hr_watch_free(k->adopted_end);
-	k->adopted_end = NULL;
+	hr_watch_drop(&k->adopted_end);
 	hr_adopt_done(&k->adopted);
 	hr_service_ended(&k->svc);
 }
@@ -327,8 +326,7 @@ void
 hr_session_done(struct hr_session *k)
 {
 	hr_service_done(&k->svc);
-	hr_watch_free(k->adopted_end);
-	k->adopted_end = NULL;
+	hr_watch_drop(&k->adopted_end);
 	hr_adopt_done(&k->adopted);
 	hr_fd_close(&k->listener);
 	store_close(k);

@@ -487,6 +487,5 @@ hr_sessions_done(struct hr_sessions *all)
 
 	while ((n = LIST_FIRST(&all->list)) != NULL)
 		named_free(n);
-	hr_watch_free(all->reap);
-	all->reap = NULL;
+	hr_watch_drop(&all->reap);
 }

@@ -81,9 +81,8 @@ hr_probe_start(struct hr_probe *p, struct hr_loop *loop, const struct sockaddr_s
 void
 hr_probe_stop(struct hr_probe *p)
 {
-	hr_watch_free(p->watch);
-	hr_watch_free(p->timer);
-	p->watch = p->timer = NULL;
+	hr_watch_drop(&p->watch);
+	hr_watch_drop(&p->timer);
 	if (p->fd > STDERR_FILENO)
 		hr_fd_close(&p->fd);
 	p->fd = -1;

@@ -331,11 +331,8 @@ hr_alerts_close(struct hr_alerts *a)
 
 	a->open = false;
 	hr_child_signal_group(&a->command, SIGKILL);
-	hr_watch_free(a->patience);
-	hr_watch_free(a->retry);
-	a->patience = a->retry = NULL;
-	for (kind = 0; kind < HR_ALERTS; kind++) {
-		hr_watch_free(a->v[kind].clear);
-		a->v[kind].clear = NULL;
-	}
+	hr_watch_drop(&a->patience);
+	hr_watch_drop(&a->retry);
+	for (kind = 0; kind < HR_ALERTS; kind++)
+		hr_watch_drop(&a->v[kind].clear);
 }

@@ -197,8 +197,7 @@ source_ready(void *arg)
 	look_at_memory(m);
 	if (s->what == HR_MONITOR_PRESSURE || hr_watch_arm(m->pause, PAUSE_MS, NULL) != 0)
 		return;
-	hr_watch_free(s->watch);
-	s->watch = NULL;
+	hr_watch_drop(&s->watch);
 }
 
 static void

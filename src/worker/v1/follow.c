@@ -222,8 +222,7 @@ on_events(void *arg)
 	}
 	if (f->why.code == HR_OK)
 		return;
-	hr_watch_free(f->readable);
-	f->readable = NULL;
+	hr_watch_drop(&f->readable);
 	f->fn(f->arg, NULL);
 }
 
