@@ -371,10 +371,8 @@ read_part(struct reader *r, const struct hr_message *m, struct json_object *o, c
 				break;
 		}
 	}
-	if (failed != 0) {
-		json_object_put(ret);
-		ret = NULL;
-	}
+	if (failed != 0)
+		hr_json_drop(&ret);
 	return ret;
 }
 

@@ -32,8 +32,7 @@ read_request(struct json_object **ret)
 		r = hr_json_decode(hr_buf_str(&b), b.len, ret, NULL);
 	if (r == 0 && hr_json_type(*ret) == HR_PY_DICT)
 		return 0;
-	json_object_put(*ret);
-	*ret = NULL;
+	hr_json_drop(ret);
 	return -1;
 }
 

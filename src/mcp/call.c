@@ -167,8 +167,7 @@ hr_mcp_perform(struct hr_mcp_call *c, const char *session, const char *type,
 		     0 ||
 		 hr_json_type(observation) != HR_PY_DICT) {
 		hr_mcp_fail(c, "The sandbox's answer cannot be read.");
-		json_object_put(observation);
-		observation = NULL;
+		hr_json_drop(&observation);
 	}
 	hr_answer_done(&answer);
 	return observation;

@@ -38,11 +38,13 @@ int hr_json_err(struct hr_err *err, enum hr_errc code, const struct hr_json_erro
     const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* Declares a value local to a block, put when the block is left; NULL at first. */
-#define HR_PUT HR_CLEAN(hr_json_clean)
+#define HR_PUT HR_CLEAN(hr_json_drop)
+/* Puts a value and sets it to NULL. */
 static inline void
-hr_json_clean(struct json_object **v)
+hr_json_drop(struct json_object **io_v)
 {
-	json_object_put(*v);
+	json_object_put(*io_v);
+	*io_v = NULL;
 }
 
 /* The Python type of a value. json-c's own types do not distinguish big integers from floats. */

@@ -128,9 +128,8 @@ hr_box_branch_config(
 	}
 	/* the back-end's own settings come from the parent alone, as if the caller gave them */
 	hr_strv_done(&n->env);
-	json_object_put(n->later);
+	hr_json_drop(&n->later);
 	json_object_put(n->set);
-	n->later = NULL;
 	n->set = json_object_new_object();
 	json_object_object_foreach(settings, name, v)
 	{

@@ -368,10 +368,8 @@ hr_api_do(
 	ret->body = a.body;
 	ret->json = a.json;
 	if ((!c->raw || r != 0) && ret->json == NULL && ret->body.len > 0 &&
-	    hr_json_decode_foreign(ret->body.p, ret->body.len, &ret->json, NULL) < 0) {
-		json_object_put(ret->json);
-		ret->json = NULL;
-	}
+	    hr_json_decode_foreign(ret->body.p, ret->body.len, &ret->json, NULL) < 0)
+		hr_json_drop(&ret->json);
 	if (r != 0 && c->plain && mine.code == HR_E_HTTP_STATUS)
 		r = 0;
 	if (r == 0 && t.gave_up)

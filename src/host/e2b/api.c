@@ -115,8 +115,7 @@ connect_old(struct hr_cloud *c, const char *id, unsigned timeout_s, struct hr_er
 		r = o != NULL ? 0 : -1;
 		if (r == 0)
 			r = post(c, id, "/resume", o, &why);
-		json_object_put(o);
-		o = NULL;
+		hr_json_drop(&o);
 	}
 	if (r != 0) {
 		if (err != NULL && why.code != HR_OK)

@@ -381,8 +381,7 @@ tell_gone(struct told *t)
 		if (r == 0 && hr_json_at(t->pods, name) == NULL)
 			r = t->fn(t->arg, hr_json_text(was) + 1, "destroy", "");
 	}
-	json_object_put(t->before);
-	t->before = NULL;
+	hr_json_drop(&t->before);
 	t->begun = true;
 	return r;
 }

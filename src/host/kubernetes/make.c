@@ -112,10 +112,8 @@ create(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct hr_kubernet
 			    "the Sandbox %s exists, and handrail did not make it: choose another "
 			    "name",
 			    d->name);
-		if (r == 0 && !is_ours(o, m)) {
-			json_object_put(o);
-			o = NULL;
-		}
+		if (r == 0 && !is_ours(o, m))
+			hr_json_drop(&o);
 	}
 	if (r == 0 && o != NULL)
 		hr_kubernetes_uid(o, m->uid[what]);

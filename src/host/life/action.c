@@ -152,8 +152,7 @@ post_action(struct hr_sandbox *s, const struct hr_buf *body, double timeout_s,
 	}
 	if (r == 0 && (hr_json_decode_foreign(hr_buf_str(&a.body), a.body.len, ret, &why) < 0 ||
 			  hr_json_text_at(*ret, "observation") == NULL)) {
-		json_object_put(*ret);
-		*ret = NULL;
+		hr_json_drop(ret);
 		r = hr_json_err(
 		    &mine, HR_E_INVAL, &why, "the server's answer is not an observation");
 	}
@@ -181,8 +180,7 @@ by_backend(
 	r = s->ops->action(s->self, b.p, &text, err);
 	if (r == 0 && (text == NULL || hr_json_decode(text, strlen(text), ret, NULL) < 0 ||
 			  !json_object_is_type(*ret, json_type_object))) {
-		json_object_put(*ret);
-		*ret = NULL;
+		hr_json_drop(ret);
 		r = hr_err_set(err, HR_E_INVAL, "the back-end's answer is not an observation");
 	}
 	return r;

@@ -165,8 +165,7 @@ void
 hr_program_answer_done(struct hr_program_answer *a)
 {
 	hr_buf_done(&a->data);
-	json_object_put(a->body);
-	a->body = NULL;
+	hr_json_drop(&a->body);
 }
 
 /* Ignores unknown abilities, which a later version may define. */

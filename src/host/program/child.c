@@ -448,8 +448,7 @@ exchange(
 		r = -1;
 	if (r >= 0)
 		return 0;
-	json_object_put(ret->ok);
-	ret->ok = NULL;
+	hr_json_drop(&ret->ok);
 	hr_err_prefix(&mine, "back-end %s", c->name);
 	return hr_err_pass(err, &mine);
 }

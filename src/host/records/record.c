@@ -99,8 +99,7 @@ read_record(const char *path, struct hr_err *err)
 			(void)hr_err_from(err, HR_E_SYS, &e);
 	} else if (hr_json_decode(hr_buf_str(&b), b.len, &o, NULL) < 0 ||
 		   !json_object_is_type(o, json_type_object)) {
-		json_object_put(o);
-		o = NULL;
+		hr_json_drop(&o);
 		(void)hr_err_set(err, HR_E_INVAL, "%s is damaged; remove it", path);
 	}
 	return o;

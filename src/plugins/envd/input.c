@@ -137,8 +137,7 @@ envd_call_input(struct envd_call *c)
 		return;
 	}
 	/* the call may wait for long: only its bytes stay */
-	json_object_put(c->in);
-	c->in = NULL;
+	hr_json_drop(&c->in);
 	hr_serve_drop(c->q);
 	envd_call_wait(c, &events, d);
 	deliver(d, p);

@@ -13,6 +13,7 @@
 #include "base/loop.h"
 #include "e2b/gzip.h"
 #include "http/serve.h"
+#include "proto/json.h"
 
 #define PREFIX "/handrail/e2b"
 #define ANSWER_MAX (256u << 20)
@@ -75,8 +76,7 @@ stream_open(struct envd_call *c)
 	if (c->gzip)
 		hr_serve_set(c->q, "Connect-Content-Encoding", "gzip");
 	hr_serve_start(c->q, "application/connect+json");
-	json_object_put(c->in);
-	c->in = NULL;
+	hr_json_drop(&c->in);
 }
 
 static void
@@ -406,8 +406,7 @@ envd_call_read(struct envd_call *c, struct json_object **ret, struct hr_connect_
 	c->used = c->part.len - rest.len;
 	if (c->used <= KEPT_MAX || drop_used(c, e) == 0)
 		return 1;
-	json_object_put(*ret);
-	*ret = NULL;
+	hr_json_drop(ret);
 	return -1;
 }
 

@@ -177,8 +177,7 @@ lose_kernel(struct hr_context *c)
 	for (i = 0; i < 2; i++)
 		hr_watch_drop(&c->readable[i]);
 	hr_kernel_kill(&c->kernel);
-	json_object_put(c->to_take);
-	c->to_take = NULL;
+	hr_json_drop(&c->to_take);
 	c->pressed = false;
 	set_stage(c, HR_CONTEXT_NONE, -1);
 }
@@ -362,8 +361,7 @@ take_back(struct hr_context *c)
 	}
 	if (c->to_take != NULL)
 		hr_spec_take_back(&code, c->language, c->to_take, c->env.v);
-	json_object_put(c->to_take);
-	c->to_take = NULL;
+	hr_json_drop(&c->to_take);
 	if (code.len > 0 && code.fail == HR_OK)
 		run(c, HR_CONTEXT_TAKING, code.p, code.len, TAKE_MS);
 	else

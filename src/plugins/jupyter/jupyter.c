@@ -115,8 +115,7 @@ job_finish(struct hr_jupyter *j, struct hr_job *job, bool failed)
 	if (job->cell > 0)
 		hr_recent_end(&j->recent, job->cell, failed);
 	job->done = true;
-	json_object_put(job->action);
-	job->action = NULL;
+	hr_json_drop(&job->action);
 	TAILQ_REMOVE(&j->queue, job, entry);
 	TAILQ_INSERT_TAIL(&j->old, job, entry);
 	drop_old(j);

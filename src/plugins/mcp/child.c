@@ -504,10 +504,8 @@ mcp_child_request(struct mcp_child *c, const char *method, struct json_object *p
 		if (whole && progress)
 			whole = hr_json_set(hr_json_at(copy, "_meta"), "progressToken",
 				    json_object_new_int64(p->id), NULL) == 0;
-		if (hr_json_set(m, "params", copy, NULL) != 0 || !whole) {
-			json_object_put(m);
-			m = NULL;
-		}
+		if (hr_json_set(m, "params", copy, NULL) != 0 || !whole)
+			hr_json_drop(&m);
 	}
 	p->text = m != NULL ? mcp_text(m) : NULL;
 	json_object_put(m);

@@ -81,10 +81,8 @@ list_finish(struct mcp_call *call)
 			whole = list_add(all, item) && whole;
 		}
 	}
-	if (!whole) {
-		json_object_put(all);
-		all = NULL;
-	}
+	if (!whole)
+		hr_json_drop(&all);
 	mcp_reply_result(call->session, call->reply, call->id,
 	    hr_json_object(NULL, call->method->items, all, NULL));
 	mcp_call_free(call);

@@ -62,11 +62,8 @@ mcp_reply_error(struct mcp_session *s, struct hr_serve_request *req, struct json
 	struct json_object *e = hr_json_object(
 	    NULL, "code", json_object_new_int(code), "message", json_object_new_string(text), NULL);
 
-	if (code == INVALID_PARAMS &&
-	    hr_json_set(e, "data", json_object_new_string(""), NULL) != 0) {
-		json_object_put(e);
-		e = NULL;
-	}
+	if (code == INVALID_PARAMS && hr_json_set(e, "data", json_object_new_string(""), NULL) != 0)
+		hr_json_drop(&e);
 	reply(s, req, answer_new(id, "error", e));
 }
 
@@ -79,10 +76,8 @@ tool_failure(const char *text)
 	if (hr_json_append(list,
 		hr_json_object(NULL, "type", json_object_new_string("text"), "text",
 		    json_object_new_string(text), NULL),
-		NULL) != 0) {
-		json_object_put(list);
-		list = NULL;
-	}
+		NULL) != 0)
+		hr_json_drop(&list);
 	return hr_json_object(NULL, "content", list, "isError", json_object_new_boolean(1), NULL);
 }
 
@@ -155,10 +150,8 @@ mcp_call_progress(void *arg, struct json_object *params)
 
 	if (call->token == NULL || json_object_deep_copy(params, &copy, NULL) != 0)
 		return;
-	if (hr_json_set(copy, "progressToken", json_object_get(call->token), NULL) != 0) {
-		json_object_put(copy);
-		copy = NULL;
-	}
+	if (hr_json_set(copy, "progressToken", json_object_get(call->token), NULL) != 0)
+		hr_json_drop(&copy);
 	m = hr_json_object(NULL, "jsonrpc", json_object_new_string("2.0"), "method",
 	    json_object_new_string("notifications/progress"), "params", copy, NULL);
 	if (call->reply != NULL)
@@ -323,10 +316,8 @@ initialize(struct mcp_session *s, struct hr_serve_request *req, struct json_obje
 	    hr_json_set(result, "serverInfo",
 		hr_json_object(NULL, "name", json_object_new_string(name), "version",
 		    json_object_new_string(PACKAGE_VERSION), NULL),
-		NULL) != 0) {
-		json_object_put(result);
-		result = NULL;
-	}
+		NULL) != 0)
+		hr_json_drop(&result);
 	mcp_reply_result(s, req, id, result);
 }
 
