@@ -22,6 +22,7 @@ struct hr_rex_call {
 	struct json_object
 	    *body; /* checked against the route's model; NULL: the route takes no body */
 	struct hr_answer *ret;
+	struct hr_span rest; /* V1: the path after the route's and a slash; "": nothing */
 };
 
 /* ---- model.c: bodies ---- */

@@ -213,8 +213,9 @@ hr_v1_archive(struct hr_rex_call *c, const struct hr_buf *path, bool tar, bool e
 }
 
 void
-hr_v1_trajectory(struct hr_rex_call *c, struct hr_span id)
+hr_v1_trajectory(struct hr_rex_call *c)
 {
+	struct hr_span id = c->rest;
 	const struct hr_v1_input in = {"path", "conversation_id", id};
 
 	if (id.len == 0 || memchr(id.p, '/', id.len) != NULL)

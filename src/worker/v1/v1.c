@@ -29,15 +29,15 @@
 /* Takes the path from the query, or from the rest of the URL as in earlier clients, without
  * superfluous slashes. Returns false after sending an error. */
 static bool
-read_path(struct hr_rex_call *c, struct hr_span rest, struct hr_buf *path)
+read_path(struct hr_rex_call *c, struct hr_buf *path)
 {
 	HR_BUF(text, PATH_MAX_LEN);
 	bool given = hr_request_query(c->r, "path", &text);
 
 	if (!given) {
-		if (rest.len > 0 && rest.p[0] != '/')
+		if (c->rest.len > 0 && c->rest.p[0] != '/')
 			hr_buf_addc(&text, '/');
-		hr_buf_add(&text, rest.p, rest.len);
+		hr_buf_add(&text, c->rest.p, c->rest.len);
 	}
 	hr_purepath_put(path, hr_buf_str(&text), text.len);
 	if (path->fail != HR_OK || text.fail != HR_OK)
@@ -48,11 +48,11 @@ read_path(struct hr_rex_call *c, struct hr_span rest, struct hr_buf *path)
 /* Reads a path that must be absolute. A message calls its file `what`. Returns false after sending
  * an error. */
 static bool
-path_of(struct hr_rex_call *c, struct hr_span rest, const char *what, struct hr_buf *path)
+path_of(struct hr_rex_call *c, const char *what, struct hr_buf *path)
 {
 	HR_BUF(text, 64);
 
-	if (!read_path(c, rest, path))
+	if (!read_path(c, path))
 		return false;
 	if (hr_buf_str(path)[0] != '/')
 		return hr_answer_detail(c->ret, 400, "Path must be absolute");
@@ -60,12 +60,6 @@ path_of(struct hr_rex_call *c, struct hr_span rest, const char *what, struct hr_
 		return true;
 	hr_buf_addf(&text, "%s not found", what);
 	return hr_answer_detail(c->ret, 404, hr_buf_str(&text));
-}
-
-static bool
-absolute_path(struct hr_rex_call *c, struct hr_span rest, struct hr_buf *path)
-{
-	return path_of(c, rest, "File", path);
 }
 
 /* Takes the status from an error message like "404: File not found", or "[Errno 21]" of an upload,
@@ -131,13 +125,13 @@ is_form(const char *type)
 }
 
 static void
-upload(struct hr_rex_call *c, struct hr_span rest)
+upload(struct hr_rex_call *c)
 {
 	HR_BUF(path, PATH_MAX_LEN);
 	HR_BUF(field, HR_ANSWER_MAX);
 	uint64_t size;
 
-	if (!absolute_path(c, rest, &path)) {
+	if (!path_of(c, "File", &path)) {
 		/* the original looks at the form, too; no other body has a file */
 		if (c->ret->status == 422 && !is_form(c->r->content_type))
 			(void)hr_v1_missing(c, "body", "file");
@@ -157,13 +151,13 @@ upload(struct hr_rex_call *c, struct hr_span rest)
 }
 
 static void
-download(struct hr_rex_call *c, struct hr_span rest)
+download(struct hr_rex_call *c)
 {
 	HR_BUF(path, PATH_MAX_LEN);
 	HR_CLOSE int fd = -1;
 	struct stat st;
 
-	if (!absolute_path(c, rest, &path))
+	if (!path_of(c, "File", &path))
 		return;
 	if (hr_download_open(hr_buf_str(&path), &fd, &st, c->ret)) {
 		hr_v1_download(c, &fd, &st);
@@ -175,16 +169,16 @@ download(struct hr_rex_call *c, struct hr_span rest)
 }
 
 static void
-create_directory(struct hr_rex_call *c, struct hr_span rest)
+create_directory(struct hr_rex_call *c)
 {
 	HR_BUF(path, PATH_MAX_LEN);
 
-	if (absolute_path(c, rest, &path))
+	if (path_of(c, "File", &path))
 		hr_v1_make_directory(c, &path);
 }
 
 static void
-search_subdirs(struct hr_rex_call *c, struct hr_span rest)
+search_subdirs(struct hr_rex_call *c)
 {
 	struct hr_v1_listing listing = {.limit = 100};
 	HR_BUF(path, PATH_MAX_LEN);
@@ -192,12 +186,12 @@ search_subdirs(struct hr_rex_call *c, struct hr_span rest)
 
 	fine &= hr_v1_limit(c, true, 100, &listing.limit);
 	fine &= hr_v1_truth(c, "include_hidden", &listing.hidden);
-	if (fine && path_of(c, rest, "Directory", &path))
+	if (fine && path_of(c, "Directory", &path))
 		hr_v1_subdirectories(c, &path, &listing);
 }
 
 static void
-archive(struct hr_rex_call *c, struct hr_span rest)
+archive(struct hr_rex_call *c)
 {
 	static const char *const formats[] = {"git-delta", "tar.gz", NULL};
 	HR_BUF(path, PATH_MAX_LEN);
@@ -206,7 +200,7 @@ archive(struct hr_rex_call *c, struct hr_span rest)
 
 	fine &= hr_v1_one_of(c, "format", "literal_error", formats, &format);
 	fine &= hr_v1_truth(c, "use_default_excludes", &excludes);
-	if (fine && path_of(c, rest, "Directory", &path))
+	if (fine && path_of(c, "Directory", &path))
 		hr_v1_archive(c, &path, format == 1, excludes);
 }
 
@@ -244,12 +238,12 @@ put_changes(struct hr_buf *b, struct json_object *list)
 
 /* Appends an option from the query. Returns false after sending an error. */
 static bool
-put_commit(struct hr_rex_call *c, struct hr_span rest, bool diff, struct hr_buf *text)
+put_commit(struct hr_rex_call *c, bool diff, struct hr_buf *text)
 {
 	HR_BUF(ref, REF_MAX);
 	HR_BUF(commit, HR_V1_TEXT_MAX);
 	struct hr_v1_input in = {"query", "commit", {NULL, 0}};
-	bool has_ref, has_commit, fine = rest.len > 0 || hr_v1_required(c, "path");
+	bool has_ref, has_commit, fine = c->rest.len > 0 || hr_v1_required(c, "path");
 
 	has_ref = hr_request_query(c->r, "ref", &ref);
 	has_commit = diff && hr_request_query(c->r, "commit", &commit);
@@ -273,7 +267,7 @@ put_commit(struct hr_rex_call *c, struct hr_span rest, bool diff, struct hr_buf 
  * from the directory in which commands start. Returns its result, owned by the
  * caller, or NULL after sending an error. */
 static struct json_object *
-ask_git(struct hr_rex_call *c, struct hr_span rest, const struct hr_buf *arguments)
+ask_git(struct hr_rex_call *c, const struct hr_buf *arguments)
 {
 	struct json_object *said = NULL;
 	HR_BUF(path, PATH_MAX_LEN);
@@ -282,7 +276,7 @@ ask_git(struct hr_rex_call *c, struct hr_span rest, const struct hr_buf *argumen
 	const struct hr_span none = {NULL, 0};
 	int64_t code = -1;
 
-	if (!read_path(c, rest, &path))
+	if (!read_path(c, &path))
 		return NULL;
 	if (strlen(hr_buf_str(&path)) != path.len) {
 		hr_answer_detail(c->ret, 404, "File not found");
@@ -305,36 +299,37 @@ ask_git(struct hr_rex_call *c, struct hr_span rest, const struct hr_buf *argumen
 
 /* Lists the changes; a directory outside a repository has none. */
 static void
-changes(struct hr_rex_call *c, struct hr_span rest)
+changes(struct hr_rex_call *c)
 {
 	HR_PUT struct json_object *said = NULL;
 	HR_BUF(arguments, PATH_MAX_LEN);
 
 	hr_buf_adds(&arguments, "changes");
-	if (put_commit(c, rest, false, &arguments))
-		said = ask_git(c, rest, &arguments);
+	if (put_commit(c, false, &arguments))
+		said = ask_git(c, &arguments);
 	if (said != NULL)
 		put_changes(&c->ret->body, said);
 }
 
 static void
-diff(struct hr_rex_call *c, struct hr_span rest)
+diff(struct hr_rex_call *c)
 {
 	HR_PUT struct json_object *said = NULL;
 	HR_BUF(arguments, PATH_MAX_LEN);
 
 	hr_buf_adds(&arguments, "diff");
-	if (put_commit(c, rest, true, &arguments))
-		said = ask_git(c, rest, &arguments);
+	if (put_commit(c, true, &arguments))
+		said = ask_git(c, &arguments);
 	if (said != NULL && hr_json_put(&c->ret->body, said) < 0)
 		hr_answer_generic(c->ret);
 }
 
 /* Lists the latest commits or, for .../COMMIT/changes, what that commit changed. */
 static void
-commits(struct hr_rex_call *c, struct hr_span rest)
+commits(struct hr_rex_call *c)
 {
 	static const char last[] = "/changes";
+	const struct hr_span rest = c->rest;
 	size_t n = rest.len > sizeof(last) - 1 ? rest.len - (sizeof(last) - 1) : 0;
 	bool one = n > 0 && memcmp(rest.p + n, last, sizeof(last) - 1) == 0;
 	HR_PUT struct json_object *said = NULL;
@@ -355,7 +350,7 @@ commits(struct hr_rex_call *c, struct hr_span rest)
 	else
 		hr_buf_addf(&arguments, "commits %lld", limit);
 	if (fine)
-		said = ask_git(c, (struct hr_span){"", 0}, &arguments);
+		said = ask_git(c, &arguments);
 	if (said != NULL && one)
 		put_changes(&c->ret->body, said);
 	else if (said != NULL && hr_json_put(&c->ret->body, said) < 0)
@@ -364,7 +359,7 @@ commits(struct hr_rex_call *c, struct hr_span rest)
 
 /* Answers without an agent server, which keeps the tokens of the services: there is none. */
 static void
-repositories(struct hr_rex_call *c, struct hr_span rest)
+repositories(struct hr_rex_call *c)
 {
 	static const char *const providers[] = {
 	    "github", "gitlab", "bitbucket", "azure_devops", NULL};
@@ -373,7 +368,7 @@ repositories(struct hr_rex_call *c, struct hr_span rest)
 	size_t provider = 0;
 	bool fine;
 
-	if (!hr_span_equal(rest, hr_span_of("search"))) {
+	if (!hr_span_equal(c->rest, hr_span_of("search"))) {
 		hr_answer_detail(c->ret, 404, "Not Found");
 		return;
 	}
@@ -417,53 +412,38 @@ take_command(struct hr_rex_call *c)
 }
 
 static void
-start(struct hr_rex_call *c, struct hr_span rest)
+start(struct hr_rex_call *c)
 {
-	(void)rest;
 	if (take_command(c))
 		hr_v1_start(c);
 }
 
 static void
-execute(struct hr_rex_call *c, struct hr_span rest)
+execute(struct hr_rex_call *c)
 {
-	(void)rest;
 	if (take_command(c))
 		hr_v1_execute(c);
 }
 
 static void
-search(struct hr_rex_call *c, struct hr_span rest)
-{
-	(void)rest;
-	hr_v1_search(c);
-}
-
-static void
-get_event(struct hr_rex_call *c, struct hr_span rest)
+get_event(struct hr_rex_call *c)
 {
 	static const char list[] = "/api/bash/bash_events/";
 
-	if (rest.len > 0)
-		hr_v1_get_event(c, rest);
+	if (c->rest.len > 0)
+		hr_v1_get_event(c, c->rest);
 	else if (c->r->path->len < sizeof(list) - 1)
 		refuse_method(c->ret, "DELETE"); /* the slash belongs to this route */
 	else
 		hr_v1_get_events(c);
 }
 
-static void
-clear(struct hr_rex_call *c, struct hr_span rest)
-{
-	(void)rest;
-	hr_v1_clear(c);
-}
-
 /* Handles .../ID/stop. */
 static void
-stop(struct hr_rex_call *c, struct hr_span rest)
+stop(struct hr_rex_call *c)
 {
 	static const char last[] = "/stop";
+	const struct hr_span rest = c->rest;
 	size_t n = sizeof(last) - 1;
 
 	if (rest.len > n && memcmp(rest.p + rest.len - n, last, n) == 0 &&
@@ -474,31 +454,23 @@ stop(struct hr_rex_call *c, struct hr_span rest)
 }
 
 static void
-home(struct hr_rex_call *c, struct hr_span rest)
-{
-	(void)rest;
-	hr_v1_home(c);
-}
-
-static void
-health(struct hr_rex_call *c, struct hr_span rest)
+health(struct hr_rex_call *c)
 {
 	struct hr_request r = *c->r;
 
-	(void)rest;
 	hr_handle_alive(c->w, &r, c->ret);
 }
 
 static const struct {
 	const char *path, *method;
 	bool more; /* the path may continue after a slash */
-	void (*handle)(struct hr_rex_call *c, struct hr_span rest);
+	void (*handle)(struct hr_rex_call *c);
 } routes[] = {
     {"/health", "GET", false, health},
     {"/api/bash/start_bash_command", "POST", false, start},
     {"/api/bash/execute_bash_command", "POST", false, execute},
-    {"/api/bash/bash_events/search", "GET", false, search},
-    {"/api/bash/bash_events", "DELETE", false, clear},
+    {"/api/bash/bash_events/search", "GET", false, hr_v1_search},
+    {"/api/bash/bash_events", "DELETE", false, hr_v1_clear},
     {"/api/bash/bash_events", "GET", true, get_event},
     {"/api/bash/bash_commands", "POST", true, stop},
     {"/api/file/upload", "POST", true, upload},
@@ -507,7 +479,7 @@ static const struct {
     {"/api/file/search_subdirs", "GET", false, search_subdirs},
     {"/api/file/archive", "GET", false, archive},
     {"/api/file/download-trajectory", "GET", true, hr_v1_trajectory},
-    {"/api/file/home", "GET", false, home},
+    {"/api/file/home", "GET", false, hr_v1_home},
     {"/api/git/changes", "GET", true, changes},
     {"/api/git/commits", "GET", true, commits},
     {"/api/git/diff", "GET", true, diff},
@@ -582,7 +554,7 @@ without_slashes(const struct hr_buf *path, struct hr_buf *ret)
 void
 hr_handle_v1(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
-	struct hr_rex_call c = {.w = w, .r = r, .ret = ret};
+	struct hr_rex_call c = {.w = w, .r = r, .ret = ret, .rest = {"", 0}};
 	const char *path = hr_buf_str(r->path), *allowed = NULL;
 	HR_BUF(plain, PATH_MAX_LEN);
 	bool redirects = without_slashes(r->path, &plain);
@@ -597,6 +569,8 @@ hr_handle_v1(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 			break;
 		allowed = allowed != NULL ? allowed : routes[i].method;
 	}
+	if (i < n && r->path->len > len)
+		c.rest = (struct hr_span){path + len + 1, r->path->len - len - 1};
 	if (!is_health(r->path) && !hr_auth_passes(&w->auth, r->session_key))
 		hr_answer_detail(ret, 401, "Unauthorized");
 	else if (!hr_request_from_here(r))
@@ -608,8 +582,6 @@ hr_handle_v1(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 	else if (i == n)
 		refuse_method(ret, allowed);
 	else
-		routes[i].handle(&c, r->path->len > len
-					 ? (struct hr_span){path + len + 1, r->path->len - len - 1}
-					 : (struct hr_span){"", 0});
+		routes[i].handle(&c);
 	json_object_put(c.body);
 }

@@ -61,7 +61,7 @@ void hr_v1_download(struct hr_rex_call *c, int *fd, const struct stat *st);
 /* ---- archive.c; path is absolute ---- */
 void hr_v1_archive(struct hr_rex_call *c, const struct hr_buf *path, bool tar, bool excludes);
 /* Answers without an agent server, which makes the conversations, that there is none. */
-void hr_v1_trajectory(struct hr_rex_call *c, struct hr_span id);
+void hr_v1_trajectory(struct hr_rex_call *c);
 
 /* ---- invalid.c ---- */
 
