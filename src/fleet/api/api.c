@@ -86,12 +86,6 @@ hr_fleet_refuse_crowd(struct hr_fleet_answer *a)
 	a->retry_after_s = HR_FLEET_BUSY_S;
 }
 
-static void
-handle_operator(struct hr_fleet_call *c)
-{
-	hr_fleet_handle_operator(c->api, c->q, c->rest, c->a);
-}
-
 /* the routes; rows with a "/" at their end take everything below it */
 static const struct {
 	const char *method, *path;
@@ -120,8 +114,8 @@ static const struct {
     {"GET", "/handrail/v1/snapshots", HR_SCOPE_READ, hr_fleet_call_snapshots},
     {"POST", "/handrail/v1/snapshots", HR_SCOPE_USE, hr_fleet_call_snapshot},
     {"POST", "/handrail/v1/snapshots/remove", HR_SCOPE_USE, hr_fleet_call_unsnapshot},
-    {"GET", "/handrail/v1/", HR_SCOPE_ADMIN, handle_operator},
-    {"POST", "/handrail/v1/", HR_SCOPE_ADMIN, handle_operator},
+    {"GET", "/handrail/v1/", HR_SCOPE_ADMIN, hr_fleet_call_operator},
+    {"POST", "/handrail/v1/", HR_SCOPE_ADMIN, hr_fleet_call_operator},
 };
 #define ROWS (sizeof(rows) / sizeof(*rows))
 

@@ -102,9 +102,6 @@ void hr_fleet_refuse(struct hr_fleet_answer *a, enum hr_fleet_result r,
 /* Answers where nginx must send a client's request (route.c). */
 void hr_fleet_handle_route(
     const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *a);
-/* Answers a request below /handrail/v1/, which needs a key with the right scope (operator.c). */
-void hr_fleet_handle_operator(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
-    const char *path, struct hr_fleet_answer *a);
 /* Answers a request through the console's server (console.c). */
 void hr_fleet_handle_console(
     const struct hr_fleet_api *api, const struct hr_fleet_request *q, struct hr_fleet_answer *a);

@@ -70,6 +70,7 @@ hr_fleet_call_fn hr_fleet_call_start, hr_fleet_call_stop, hr_fleet_call_pause, h
     /* implemented in copies.c */
     hr_fleet_call_fork, hr_fleet_call_snapshot, hr_fleet_call_snapshots, hr_fleet_call_unsnapshot,
     /* implemented in network.c */
-    hr_fleet_call_network, hr_fleet_call_set_network, hr_fleet_call_network_log;
+    hr_fleet_call_network, hr_fleet_call_set_network, hr_fleet_call_network_log,
+    hr_fleet_call_operator; /* implemented in operator.c: the calls below /handrail/v1/ */
 
 #endif

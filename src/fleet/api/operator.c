@@ -258,8 +258,7 @@ put_sandbox(void *arg, const struct hr_fleet_row *row)
 
 /* Changes any key's sandbox. Returns 0, or -1 if there is no such call. Takes the lock itself. */
 static int
-change_sandbox(const struct hr_fleet_api *api, const char *method, const char *path,
-    struct json_object *body, struct hr_fleet_answer *a)
+change_sandbox(struct hr_fleet_call *c)
 {
 	static const struct {
 		const char *method, *path;
@@ -269,29 +268,29 @@ change_sandbox(const struct hr_fleet_api *api, const char *method, const char *p
 	    {"POST", "sandboxes/pause", HR_FLEET_PAUSE},
 	    {"POST", "sandboxes/resume", HR_FLEET_RESUME},
 	};
-	const char *id = hr_json_text_at(body, "runtime_id");
+	const char *id = hr_json_text_at(c->body, "runtime_id");
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	enum hr_fleet_result r;
 	struct hr_err err = {0};
 	size_t i = 0;
 
 	while (i < sizeof(of) / sizeof(*of) &&
-	       (strcmp(of[i].path, path) != 0 || strcmp(of[i].method, method) != 0))
+	       (strcmp(of[i].path, c->rest) != 0 || strcmp(of[i].method, c->q->method) != 0))
 		i++;
 	if (i == sizeof(of) / sizeof(*of))
 		return -1;
 	if (id == NULL) {
-		(void)hr_fleet_say(a, 400, "the body must be {\"runtime_id\": TEXT}");
+		(void)hr_fleet_say(c->a, 400, "the body must be {\"runtime_id\": TEXT}");
 		return 0;
 	}
-	r = hr_fleet_change(api->fleet, 0, id, of[i].what, &row, &err);
+	r = hr_fleet_change(c->api->fleet, 0, id, of[i].what, &row, &err);
 	if (r == HR_FLEET_OK) {
-		a->status = 200;
-		hr_buf_adds(&a->body, "[");
-		put_sandbox(&a->body, &row);
-		hr_buf_drop_front(&a->body, 1);
+		c->a->status = 200;
+		hr_buf_adds(&c->a->body, "[");
+		put_sandbox(&c->a->body, &row);
+		hr_buf_drop_front(&c->a->body, 1);
 	} else {
-		hr_fleet_refuse(a, r, &row, &err);
+		hr_fleet_refuse(c->a, r, &row, &err);
 	}
 	return 0;
 }
@@ -438,28 +437,24 @@ static const struct {
 };
 
 void
-hr_fleet_handle_operator(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
-    const char *path, struct hr_fleet_answer *a)
+hr_fleet_call_operator(struct hr_fleet_call *c)
 {
-	HR_PUT struct json_object *body = NULL;
+	struct hr_fleet *f = c->api->fleet;
 	size_t i;
 
-	if (q->body_len > 0)
-		/* cannot fail, since the body was parsed before */
-		(void)hr_json_decode(q->body, q->body_len, &body, NULL);
-	if (change_sandbox(api, q->method, path, body, a) == 0)
+	if (change_sandbox(c) == 0)
 		return;
 	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		if (strcmp(rows[i].method, q->method) != 0 || strcmp(rows[i].path, path) != 0)
+		if (strcmp(rows[i].method, c->q->method) != 0 || strcmp(rows[i].path, c->rest) != 0)
 			continue;
 		if (!rows[i].locks)
-			(void)pthread_mutex_lock(&api->fleet->lock);
-		rows[i].handle(api->fleet, body, a);
+			(void)pthread_mutex_lock(&f->lock);
+		rows[i].handle(f, c->body, c->a);
 		if (!rows[i].locks)
-			(void)pthread_mutex_unlock(&api->fleet->lock);
+			(void)pthread_mutex_unlock(&f->lock);
 	}
-	if (a->status == 0)
-		(void)hr_fleet_say(a, 404, "Not Found");
+	if (c->a->status == 0)
+		(void)hr_fleet_say(c->a, 404, "Not Found");
 }
 
 static void
