@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/process/pid.h"
 #include "base/text/template.h"
 #include "cli/cli.h"
 #include "cli/mcp.h"
@@ -114,7 +115,7 @@ cli_mcp_config(const struct cli *c, const struct cli_args *a, const struct cli_o
 	if (put_options(&name, a, own, not_these) != 0)
 		return CLI_USAGE;
 	/* the client's PATH may lack this program */
-	if (readlink("/proc/self/exe", path, sizeof(path) - 1) < 0)
+	if (hr_pid_link(path, sizeof(path), "/proc/self/exe") < 0)
 		return cli_error("/proc/self/exe: %s", strerror(errno));
 	put_word(&program, path);
 	places[0].value = hr_buf_str(&program);

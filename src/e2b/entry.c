@@ -15,6 +15,7 @@
 
 #include "base/clean.h"
 #include "base/path.h"
+#include "base/process/pid.h"
 #include "base/text/quote.h"
 
 #define XATTRS_MAX 65536 /* the kernel's limit of a list and of a value */
@@ -130,7 +131,6 @@ hr_e2b_entry_put(struct hr_buf *b, const char *path, int fd, int target)
 	const char *name = path[1] != '\0' ? hr_path_leaf(path) : path;
 	char proc[64], way[PATH_MAX];
 	struct stat own, st;
-	ssize_t n = -1;
 
 	if (fstat(fd, &own) < 0)
 		return -1;
@@ -153,11 +153,9 @@ hr_e2b_entry_put(struct hr_buf *b, const char *path, int fd, int target)
 	hr_buf_addc(b, '"');
 	put_owner(b, &own);
 	put_time(b, &own.st_mtim);
-	if (S_ISLNK(own.st_mode)) {
-		n = target >= 0 ? readlink(proc, way, sizeof(way) - 1) : -1;
-		way[n > 0 ? n : 0] = '\0';
-		put_text(b, "symlinkTarget", n > 0 ? way : path);
-	}
+	if (S_ISLNK(own.st_mode))
+		put_text(b, "symlinkTarget",
+		    target >= 0 && hr_pid_link(way, sizeof(way), "%s", proc) > 0 ? way : path);
 	if (!S_ISLNK(st.st_mode))
 		put_metadata(b, proc);
 	hr_buf_addc(b, '}');

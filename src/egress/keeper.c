@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/process/handover.h"
+#include "base/process/pid.h"
 #include "egress/broker.h"
 #include "egress/listen.h"
 #include "egress/policy.h"
@@ -296,12 +297,11 @@ int
 egress_keeper_run(struct egress_held *h, const char *dir, struct hr_err *err)
 {
 	struct keeper k = {.h = h, .dir = dir, .broker = -1};
-	ssize_t n = readlink("/proc/self/exe", k.program, sizeof(k.program) - 1);
 	sigset_t set;
 	int64_t now;
 
 	/* the link is read at the start, since an upgrade replaces the file */
-	if (n < 0)
+	if (hr_pid_link(k.program, sizeof(k.program), "/proc/self/exe") < 0)
 		return hr_err_sys(err, errno, "/proc/self/exe");
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGCHLD);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/process/pid.h"
 #include "base/process/spawn.h"
 #include "fleet/helper.h"
 #include "base/strv.h"
@@ -33,15 +34,12 @@ int
 hr_fleet_upgrade_begin(struct hr_fleet_upgrade *u, char *const *argv, struct hr_err *err)
 {
 	const char *notify = getenv("NOTIFY_SOCKET");
-	ssize_t n;
 
 	memset(u, 0, sizeof(*u));
 	u->argv = argv;
 	/* read now, because another file may lie at that path later */
-	n = readlink("/proc/self/exe", u->program, sizeof(u->program) - 1);
-	if (n < 0)
+	if (hr_pid_link(u->program, sizeof(u->program), "/proc/self/exe") < 0)
 		return hr_err_sys(err, errno, "/proc/self/exe");
-	u->program[n] = '\0';
 	if (hr_handover_read(&u->handed, err) != 0 || hr_notify_open(&u->notify, notify, err) != 0)
 		return -1;
 	await_helpers(&u->handed);

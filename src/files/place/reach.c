@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/plain.h"
+#include "base/process/pid.h"
 #include "files/place/beneath.h"
 
 static const struct hr_reach *rules;
@@ -73,13 +74,10 @@ hr_reach_leads_to_hidden(int fd)
 static bool
 is_outside(const char *run_dir, int fd, bool removal)
 {
-	char proc[64], way[PATH_MAX], run[PATH_MAX];
-	ssize_t n;
+	char way[PATH_MAX], run[PATH_MAX];
 
-	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
-	n = readlink(proc, way, sizeof(way) - 1);
-	way[n > 0 ? n : 0] = '\0';
-	return n > 0 && realpath(run_dir, run) != NULL && !hr_path_is_within(way, run) &&
+	return hr_pid_link(way, sizeof(way), "/proc/self/fd/%d", fd) > 0 &&
+	       realpath(run_dir, run) != NULL && !hr_path_is_within(way, run) &&
 	       !(removal && hr_path_is_within(run, way));
 }
 

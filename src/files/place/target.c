@@ -6,13 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/process/pid.h"
 #include "files/place/beneath.h"
 #include "files/place/oserror.h"
 #include "files/place/reach.h"
@@ -37,14 +37,10 @@ fail(struct hr_target *t, int sys, struct hr_buf *why)
 static char *
 real_name(int fd)
 {
-	char proc[64], name[PATH_MAX];
-	ssize_t n;
+	char name[PATH_MAX];
 
-	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
-	n = readlink(proc, name, sizeof(name) - 1);
-	if (n < 0)
+	if (hr_pid_link(name, sizeof(name), "/proc/self/fd/%d", fd) < 0)
 		return NULL;
-	name[n] = '\0';
 	if (name[0] != '/') { /* "(unreachable)..." is in another mount namespace */
 		errno = ENOENT;
 		return NULL;

@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -13,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/process/pid.h"
 #include "files/place/reach.h"
 #include "files/search/search.h"
 
@@ -246,18 +246,16 @@ cut_at_repository(char *path)
 void
 hr_ignore_find(struct hr_ignore_above *ret, int dir, const struct hr_search *s)
 {
-	char self[64], path[PATH_MAX], all[PATH_MAX];
+	char path[PATH_MAX], all[PATH_MAX];
 	HR_CLOSE int repo = -1;
 	ssize_t n;
 
 	memset(ret, 0, sizeof(*ret));
 	hr_buf_init(&ret->prefix, PATH_MAX);
 	hr_buf_init(&ret->global, HR_IGNORE_ALL);
-	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", dir);
-	n = readlink(self, path, sizeof(path) - 1);
+	n = hr_pid_link(path, sizeof(path), "/proc/self/fd/%d", dir);
 	if (n <= 0 || path[0] != '/')
 		return;
-	path[n] = '\0';
 	if (n == 1)
 		path[0] = '\0'; /* the path is now the root directory */
 	memcpy(all, path, sizeof(all));

@@ -211,12 +211,12 @@ is_own(const char *line, const char *storage, int *ret_id)
 static void
 add_mounts(pid_t pid, const char *storage, struct hr_strv *seen, struct hr_buf *ids)
 {
-	char path[64], name[64] = "", *rest, *line;
+	char path[64], name[64], *rest, *line;
 	HR_BUF(text, MOUNTS_MAX);
 	int id;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
-	if (readlink(path, name, sizeof(name) - 1) < 0 || hr_is_one_of(name, hr_strv_list(seen)))
+	if (hr_pid_link(name, sizeof(name), "/proc/%d/ns/mnt", (int)pid) < 0 ||
+	    hr_is_one_of(name, hr_strv_list(seen)))
 		return;
 	hr_strv_add(seen, name);
 	(void)snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
