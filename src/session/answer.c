@@ -22,7 +22,7 @@
 static void
 send_result(struct hr_core *c, const struct hr_run_result *r)
 {
-	c->active = c->to_type = false;
+	c->s.active = c->to_type = false;
 	c->ops.result(c->arg, r);
 }
 
@@ -30,7 +30,7 @@ bool
 core_answer_error(struct hr_core *c, const char *text, size_t len)
 {
 	const struct hr_run_result r = {.is_error = true,
-	    .hidden = c->hidden,
+	    .hidden = c->s.hidden,
 	    .exit_code = -1,
 	    .pid = -1,
 	    .content = {text, len}};
@@ -43,7 +43,7 @@ void
 core_answer_nothing(struct hr_core *c, const char *text)
 {
 	const struct hr_run_result r = {
-	    .hidden = c->hidden, .exit_code = -1, .pid = -1, .content = hr_span_of(text)};
+	    .hidden = c->s.hidden, .exit_code = -1, .pid = -1, .content = hr_span_of(text)};
 
 	send_result(c, &r);
 }
@@ -95,14 +95,14 @@ take_content(struct hr_core *c, struct hr_buf *content, struct hr_buf *prefix, b
     struct hr_err *err)
 {
 	/* only the original's clients get the preceding white space removed */
-	const struct hr_span echoed = !c->echoed ? (struct hr_span){NULL, 0}
-				      : c->exact ? hr_span_of_buf(&c->command)
-						 : command_text(c);
-	const char *trace = completed && c->traced ? c->config.hook->prompt_command : NULL;
+	const struct hr_span echoed = !c->s.echoed ? (struct hr_span){NULL, 0}
+				      : c->s.exact ? hr_span_of_buf(&c->command)
+						   : command_text(c);
+	const char *trace = completed && c->s.traced ? c->config.hook->prompt_command : NULL;
 	bool lost;
 	int r;
 
-	if (c->exact)
+	if (c->s.exact)
 		r = hr_view_take_exact(c->view, echoed.p, echoed.len, trace, content, &lost, err);
 	else
 		r = hr_view_take(c->view, echoed.p, echoed.len, trace, content, &lost, err);
@@ -113,9 +113,9 @@ take_content(struct hr_core *c, struct hr_buf *content, struct hr_buf *prefix, b
 		    "[Previous command outputs are truncated. Showing the last %zu lines of the "
 		    "output below.]\n",
 		    count_lines(content));
-	if (!completed && c->observations > 0)
+	if (!completed && c->s.observations > 0)
 		hr_buf_adds(prefix, CONTINUED);
-	if (!c->hidden && !c->exact)
+	if (!c->s.hidden && !c->s.exact)
 		truncate_content(content);
 	return hr_buf_check(content, err) < 0 ? -1 : hr_buf_check(prefix, err);
 }
@@ -126,7 +126,8 @@ answer_run(struct hr_core *c, bool completed, enum hr_clock clock, struct hr_buf
 	HR_BUF(content, CORE_COMMAND_CAP);
 	HR_BUF(prefix, CORE_FIELD_CAP);
 	struct hr_err err = {0};
-	struct hr_run_result r = {.hidden = c->hidden, .exit_code = -1, .pid = -1, .clock = clock};
+	struct hr_run_result r = {
+	    .hidden = c->s.hidden, .exit_code = -1, .pid = -1, .clock = clock};
 
 	if (take_content(c, &content, &prefix, completed, &err) < 0 ||
 	    hr_buf_check(suffix, &err) < 0) {
@@ -139,8 +140,8 @@ answer_run(struct hr_core *c, bool completed, enum hr_clock clock, struct hr_buf
 	r.suffix = hr_span_of_buf(suffix);
 	if (completed) {
 		r.has_metadata = true;
-		r.exit_code = c->exit_code;
-		r.pid = c->job;
+		r.exit_code = c->s.exit_code;
+		r.pid = c->s.job;
 		r.username = hr_span_of_buf(&c->username);
 		r.hostname = hr_span_of(c->config.hostname);
 		r.working_dir = hr_span_of_buf(&c->cwd);
@@ -154,20 +155,20 @@ core_answer_completed(struct hr_core *c)
 {
 	HR_BUF(suffix, CORE_FIELD_CAP);
 
-	hr_buf_addf(&suffix, "\n[The command completed with exit code %d.", c->exit_code);
-	if (c->special && c->command.len == 3)
+	hr_buf_addf(&suffix, "\n[The command completed with exit code %d.", c->s.exit_code);
+	if (c->s.special && c->command.len == 3)
 		hr_buf_addf(&suffix, " CTRL+%c was sent.", toupper((unsigned char)c->command.p[2]));
 	hr_buf_adds(&suffix, "]");
 	if (c->ops.why != NULL)
-		c->ops.why(c->arg, c->exit_code, &suffix);
+		c->ops.why(c->arg, c->s.exit_code, &suffix);
 	hr_buf_add(&suffix, hr_buf_str(&c->notice), c->notice.len);
 	if (c->notice.len > 0)
 		c->texts++;
 	hr_buf_reset(&c->notice);
-	c->running = c->ended = false;
+	c->s.running = c->s.ended = false;
 	answer_run(c, true, HR_CLOCK_NONE, &suffix);
-	c->observations = 0;
-	hr_view_reset(c->view, !c->is_session);
+	c->s.observations = 0;
+	hr_view_reset(c->view, !c->s.is_session);
 }
 
 /* Answers while the command still runs, and marks the output as seen. clock: the limit that caused
@@ -178,8 +179,8 @@ answer_unfinished(struct hr_core *c, enum hr_clock clock, struct hr_buf *suffix)
 	struct hr_err err = {0};
 
 	answer_run(c, false, clock, suffix);
-	c->running = true;
-	c->observations++;
+	c->s.running = true;
+	c->s.observations++;
 	/* a failure makes the next observation repeat the text, which is better than none */
 	(void)hr_view_mark(c->view, &err);
 }
@@ -200,7 +201,7 @@ core_answer_timeout(struct hr_core *c)
 	HR_BUF(suffix, CORE_FIELD_CAP);
 
 	hr_buf_adds(&suffix, "\n[The command timed out after ");
-	hr_float_repr(&suffix, c->timeout);
+	hr_float_repr(&suffix, c->s.timeout);
 	hr_buf_adds(&suffix, " seconds. " ADVICE "]");
 	answer_unfinished(c, HR_CLOCK_HARD, &suffix);
 }

@@ -26,36 +26,36 @@ core_limit(struct hr_core *c, double limit_s, int64_t now)
 {
 	double ms = limit_s * 1000.0;
 
-	c->hard_at = INT64_MAX;
+	c->s.hard_at = INT64_MAX;
 	/* a limit of more than some 100 years means no limit */
 	if (limit_s != 0 && ms < 3.2e12)
-		c->hard_at = now + (ms < 0 ? 0 : (int64_t)ms + ((double)(int64_t)ms < ms));
+		c->s.hard_at = now + (ms < 0 ? 0 : (int64_t)ms + ((double)(int64_t)ms < ms));
 }
 
 void
 core_start_clocks(struct hr_core *c, const struct hr_run_request *r, int64_t now)
 {
-	c->start = c->last_change = now;
+	c->s.start = c->s.last_change = now;
 	c->generation = hr_view_generation(c->view);
 	c->unseen = false;
-	c->blocking = r->blocking;
-	c->timeout = r->timeout;
-	c->ready_s = r->ready_s;
-	core_limit(c, c->timeout, now);
+	c->s.blocking = r->blocking;
+	c->s.timeout = r->timeout;
+	c->s.ready_s = r->ready_s;
+	core_limit(c, c->s.timeout, now);
 }
 
 void
 core_await_ready(struct hr_core *c, int64_t now)
 {
 	c->to_type = true;
-	if (c->ready_s > 0)
-		core_limit(c, c->ready_s, now);
+	if (c->s.ready_s > 0)
+		core_limit(c, c->s.ready_s, now);
 }
 
 int64_t
 core_no_change_at(const struct hr_core *c)
 {
-	return c->blocking ? INT64_MAX : c->last_change + c->config.no_change_ms;
+	return c->s.blocking ? INT64_MAX : c->s.last_change + c->config.no_change_ms;
 }
 
 void
@@ -67,8 +67,8 @@ core_see_change(struct hr_core *c)
 		return;
 	c->unseen = false;
 	generation = hr_view_generation(c->view);
-	if (generation != c->generation && c->unseen_to > c->last_change)
-		c->last_change = c->unseen_to;
+	if (generation != c->generation && c->unseen_to > c->s.last_change)
+		c->s.last_change = c->unseen_to;
 	c->generation = generation;
 }
 
@@ -78,7 +78,7 @@ core_feed(struct hr_core *c, const char *p, size_t len, int64_t now)
 	if (c->unseen && now - c->unseen_from >= c->config.no_change_ms / CHANGE_LOOKS)
 		core_see_change(c);
 	hr_view_feed(c->view, p, len);
-	if (!c->active || c->blocking)
+	if (!c->s.active || c->s.blocking)
 		return;
 	if (!c->unseen)
 		c->unseen_from = now;
@@ -91,13 +91,13 @@ core_feed(struct hr_core *c, const char *p, size_t len, int64_t now)
 int64_t
 hr_core_deadline(const struct hr_core *c)
 {
-	int64_t at = c->phase_deadline < c->suspect_at ? c->phase_deadline : c->suspect_at;
+	int64_t at = c->s.phase_deadline < c->s.suspect_at ? c->s.phase_deadline : c->s.suspect_at;
 
 	if (core_watch_at(c) < at)
 		at = core_watch_at(c);
-	if (c->active) {
-		if (c->hard_at < at)
-			at = c->hard_at;
+	if (c->s.active) {
+		if (c->s.hard_at < at)
+			at = c->s.hard_at;
 		if (!c->to_type && core_no_change_at(c) < at)
 			at = core_no_change_at(c);
 	}
@@ -108,8 +108,8 @@ hr_core_deadline(const struct hr_core *c)
 void
 core_look_again(struct hr_core *c, int64_t now)
 {
-	c->look_ms = c->marked ? LOOK_MS : BLIND_LOOK_MS;
-	c->phase_deadline = now + c->look_ms;
+	c->s.look_ms = c->s.marked ? LOOK_MS : BLIND_LOOK_MS;
+	c->s.phase_deadline = now + c->s.look_ms;
 }
 
 void
@@ -123,27 +123,27 @@ core_await_readline(struct hr_core *c, int64_t now)
 static void
 prepare_overdue(struct hr_core *c, int64_t now)
 {
-	c->look_ms *= 2;
+	c->s.look_ms *= 2;
 	if (c->ops.in_readline(c->arg)) {
 		core_become_ready(c, false, now);
 		return;
 	}
 	if (c->ops.give != NULL)
 		(void)c->ops.give(c->arg, "", 0); /* sends a waiting readline to the terminal */
-	if (c->look_ms < LOOKS_MS) {
-		c->phase_deadline = now + c->look_ms;
+	if (c->s.look_ms < LOOKS_MS) {
+		c->s.phase_deadline = now + c->s.look_ms;
 	} else if (!c->to_type) {
-		c->phase_deadline = INT64_MAX; /* nothing waits for readline */
-	} else if (c->again++ == 0) {
+		c->s.phase_deadline = INT64_MAX; /* nothing waits for readline */
+	} else if (c->s.again++ == 0) {
 		/* The cause may be a part of PROMPT_COMMAND after the hook that still runs; or the
 		 * trace of the hook, which would run for every command. */
-		if (!c->tracing) {
+		if (!c->s.tracing) {
 			hr_view_expect_line(c->view);
 			c->ops.type(c->arg, "\003", 1, false);
 		}
-		c->phase_deadline = now + READY_MS;
+		c->s.phase_deadline = now + READY_MS;
 	} else if (core_works(c)) {
-		c->phase_deadline = now + READY_MS;
+		c->s.phase_deadline = now + READY_MS;
 	} else {
 		hr_core_exited(c, 137, now);
 	}
@@ -155,7 +155,7 @@ static void
 phase_overdue(struct hr_core *c, int64_t now)
 {
 	if (c->interrupting) {
-		if (c->again++ < AGAIN_MAX)
+		if (c->s.again++ < AGAIN_MAX)
 			core_type_interrupt(c, now);
 		else
 			core_set_phase(c, c->phase, INT64_MAX); /* the shell ignores C-c */
@@ -164,12 +164,12 @@ phase_overdue(struct hr_core *c, int64_t now)
 	switch (c->phase) {
 	case PHASE_PREPARING: prepare_overdue(c, now); break;
 	case PHASE_TYPED:
-		if ((c->takes_lines && c->ops.away != NULL && c->ops.away(c->arg)) ||
+		if ((c->s.takes_lines && c->ops.away != NULL && c->ops.away(c->arg)) ||
 		    core_works(c)) {
-			c->phase_deadline = now + READY_MS; /* a trap came first */
+			c->s.phase_deadline = now + READY_MS; /* a trap came first */
 			break;
 		}
-		if (c->takes_lines ? c->ops.take_back(c->arg) : c->ops.in_readline(c->arg)) {
+		if (c->s.takes_lines ? c->ops.take_back(c->arg) : c->ops.in_readline(c->arg)) {
 			/* the keys are bound to other functions, so give the shell up */
 			hr_core_exited(c, 137, now);
 			break;
@@ -180,33 +180,33 @@ phase_overdue(struct hr_core *c, int64_t now)
 	case PHASE_HEALING:
 	case PHASE_EDITING:
 		if (core_works(c)) {
-			c->phase_deadline = now + READY_MS;
+			c->s.phase_deadline = now + READY_MS;
 			break;
 		}
 		/* fall through */
 	case PHASE_STARTING: hr_core_exited(c, 137, now); break;
-	default: c->phase_deadline = INT64_MAX; break;
+	default: c->s.phase_deadline = INT64_MAX; break;
 	}
 }
 
 void
 hr_core_timer(struct hr_core *c, int64_t now)
 {
-	if (now >= c->suspect_at)
+	if (now >= c->s.suspect_at)
 		core_suspect(c, now);
-	if (now >= c->phase_deadline)
+	if (now >= c->s.phase_deadline)
 		phase_overdue(c, now);
 	core_look(c, now);
-	if (!c->active)
+	if (!c->s.active)
 		return;
 	if (!c->to_type && now >= core_no_change_at(c))
 		core_see_change(c);
 	if (c->to_type) {
-		if (now >= c->hard_at)
+		if (now >= c->s.hard_at)
 			core_answer_error(c, NOT_READY, sizeof(NOT_READY) - 1);
 	} else if (now >= core_no_change_at(c)) {
 		core_answer_no_change(c);
-	} else if (now >= c->hard_at) {
+	} else if (now >= c->s.hard_at) {
 		core_answer_timeout(c);
 	}
 }

@@ -40,10 +40,10 @@ hr_core_new(const struct hr_core_config *config, const struct hr_core_ops *ops, 
 	c->ops = *ops;
 	c->arg = arg;
 	c->phase = PHASE_STARTING;
-	c->phase_deadline = c->suspect_at = c->watch_at = INT64_MAX;
-	c->job = -1;
-	c->had_ms = -1;
-	c->marked = true;
+	c->s.phase_deadline = c->s.suspect_at = c->s.watch_at = INT64_MAX;
+	c->s.job = -1;
+	c->s.had_ms = -1;
+	c->s.marked = true;
 	hr_buf_init(&c->command, CORE_COMMAND_CAP);
 	hr_buf_init(&c->cwd, CORE_FIELD_CAP);
 	hr_buf_init(&c->username, CORE_FIELD_CAP);
@@ -69,13 +69,13 @@ hr_core_free(struct hr_core *c)
 bool
 hr_core_busy(const struct hr_core *c)
 {
-	return c->active;
+	return c->s.active;
 }
 
 bool
 hr_core_running(const struct hr_core *c)
 {
-	return (c->running && !c->ended) || c->phase == PHASE_TYPED || c->phase == PHASE_BUSY;
+	return (c->s.running && !c->s.ended) || c->phase == PHASE_TYPED || c->phase == PHASE_BUSY;
 }
 
 bool
@@ -87,7 +87,7 @@ hr_core_typed(const struct hr_core *c)
 bool
 hr_core_edits(const struct hr_core *c)
 {
-	return c->phase == PHASE_TYPED && !c->takes_lines;
+	return c->phase == PHASE_TYPED && !c->s.takes_lines;
 }
 
 const char *
@@ -116,9 +116,9 @@ void
 core_set_phase(struct hr_core *c, enum phase phase, int64_t deadline)
 {
 	c->phase = phase;
-	c->phase_deadline = deadline;
-	c->had_ms = -1;
-	c->suspect_at = INT64_MAX;
+	c->s.phase_deadline = deadline;
+	c->s.had_ms = -1;
+	c->s.suspect_at = INT64_MAX;
 	c->interrupting = false;
 }
 
@@ -127,13 +127,13 @@ core_set_phase(struct hr_core *c, enum phase phase, int64_t deadline)
 static void
 execute(struct hr_core *c, int64_t now)
 {
-	c->running = c->ended = false;
-	c->observations = 0;
-	c->again = 0;
+	c->s.running = c->s.ended = false;
+	c->s.observations = 0;
+	c->s.again = 0;
 	core_await_ready(c, now);
 	if (c->phase == PHASE_READY)
 		core_type_command(c, now);
-	else if (c->phase == PHASE_PREPARING && c->phase_deadline == INT64_MAX)
+	else if (c->phase == PHASE_PREPARING && c->s.phase_deadline == INT64_MAX)
 		core_look_again(c, now);
 }
 
@@ -145,8 +145,8 @@ find_key(struct hr_core *c, bool is_input)
 	int found;
 
 	c->key_len = 0;
-	c->special = hr_key_is_special(hr_buf_str(&c->command), c->command.len);
-	if (!c->special && !is_input)
+	c->s.special = hr_key_is_special(hr_buf_str(&c->command), c->command.len);
+	if (!c->s.special && !is_input)
 		return true;
 	found = hr_key_bytes(hr_buf_str(&c->command), c->command.len,
 	    hr_view_application_cursor(c->view), c->key, sizeof(c->key), &c->key_len, &err);
@@ -164,7 +164,7 @@ is_one_command(struct hr_core *c)
 
 	if (hr_shell_split(hr_buf_str(&c->command), c->command.len, &pieces, &err) < 0)
 		return core_answer_error(c, err.msg, strlen(err.msg));
-	c->whole = pieces.verdict == HR_SHELL_PARSED;
+	c->s.whole = pieces.verdict == HR_SHELL_PARSED;
 	if (!hr_shell_pieces_refused(&pieces))
 		return true;
 	refusal = hr_shell_refusal_text(&pieces, &len, &err);
@@ -189,15 +189,15 @@ request_running(struct hr_core *c, const struct hr_run_request *r, int64_t now)
 {
 	core_watch(c, now);
 	if (c->command.len > 0 && !r->is_input) {
-		if (c->ended)
+		if (c->s.ended)
 			execute(c, now);
 		else
 			core_answer_refused(c);
 		return;
 	}
-	if (c->ended) {
+	if (c->s.ended) {
 		/* the text was meant for the program that has ended */
-		c->special = false;
+		c->s.special = false;
 		core_answer_completed(c);
 	} else if (c->command.len > 0) {
 		core_type_input(c, now);
@@ -210,12 +210,12 @@ hr_core_request(struct hr_core *c, const struct hr_run_request *r, int64_t now)
 	const char *p = r->command.p;
 	size_t len = r->command.len;
 
-	hr_assert(!c->active);
-	c->active = true;
+	hr_assert(!c->s.active);
+	c->s.active = true;
 	c->requests++;
-	c->hidden = r->hidden;
-	c->exact = r->exact;
-	c->echoed = c->retyped = false;
+	c->s.hidden = r->hidden;
+	c->s.exact = r->exact;
+	c->s.echoed = c->retyped = false;
 	if (r->exact)
 		hr_shell_trim(&p, &len);
 	else
@@ -229,20 +229,20 @@ hr_core_request(struct hr_core *c, const struct hr_run_request *r, int64_t now)
 	core_start_clocks(c, r, now);
 	if (c->phase == PHASE_DEAD) {
 		core_restart(c, now);
-		if (!c->active)
+		if (!c->s.active)
 			return;
 	}
 	if (!find_key(c, r->is_input))
 		return;
-	if (!r->is_input && !c->special && c->command.len > 0 && !is_one_command(c))
+	if (!r->is_input && !c->s.special && c->command.len > 0 && !is_one_command(c))
 		return;
 	/* bash keeps no line that starts with a blank in its history (hr_hook_rcfile()). */
-	if (c->hidden && !r->is_input && !c->special && c->command.len > 0) {
+	if (c->s.hidden && !r->is_input && !c->s.special && c->command.len > 0) {
 		hr_buf_reset(&c->command);
 		hr_buf_addc(&c->command, ' ');
 		hr_buf_add(&c->command, p, len);
 	}
-	if (c->running)
+	if (c->s.running)
 		request_running(c, r, now);
 	else
 		request_idle(c, r, now);
@@ -265,7 +265,7 @@ core_restart(struct hr_core *c, int64_t now)
 
 	if (dir == NULL) {
 		core_set_phase(c, PHASE_DEAD, INT64_MAX);
-		if (c->active)
+		if (c->s.active)
 			core_answer_error(c, err.msg, strlen(err.msg));
 		return;
 	}
@@ -280,7 +280,7 @@ core_begun(struct hr_core *c, const char *p, size_t len)
 	c->retyped = false;
 	if (again)
 		return;
-	c->begun = true;
+	c->s.begun = true;
 	if (c->ops.began != NULL)
 		c->ops.began(c->arg, p, len);
 }
@@ -299,30 +299,30 @@ core_notice(struct hr_core *c, const char *how)
 static void
 tell_over(struct hr_core *c, int exit_code, bool shell_ended)
 {
-	if (c->begun && c->ops.over != NULL)
+	if (c->s.begun && c->ops.over != NULL)
 		c->ops.over(c->arg, exit_code, shell_ended);
-	c->begun = false;
+	c->s.begun = false;
 }
 
 /* Ends the current command, or the one that the client knows about. */
 static void
 command_over(struct hr_core *c)
 {
-	if (c->active)
+	if (c->s.active)
 		core_answer_completed(c);
-	else if (c->running) /* otherwise a signal came while no command ran */
-		c->ended = true;
+	else if (c->s.running) /* otherwise a signal came while no command ran */
+		c->s.ended = true;
 }
 
 bool
 hr_core_withdraw(struct hr_core *c, int exit_code, bool *ret_busy)
 {
-	if (c->phase != PHASE_TYPED || !c->takes_lines || !c->ops.take_back(c->arg))
+	if (c->phase != PHASE_TYPED || !c->s.takes_lines || !c->ops.take_back(c->arg))
 		return false;
 	*ret_busy = (c->ops.away != NULL && c->ops.away(c->arg)) || core_works(c);
 	core_set_phase(c, PHASE_READY, INT64_MAX);
 	tell_over(c, exit_code, false);
-	c->exit_code = exit_code;
+	c->s.exit_code = exit_code;
 	command_over(c);
 	return true;
 }
@@ -330,14 +330,14 @@ hr_core_withdraw(struct hr_core *c, int exit_code, bool *ret_busy)
 static void
 accept_prompt(struct hr_core *c, const struct hr_core_prompt *p)
 {
-	if (!c->ended) { /* otherwise the end of the last command is not reported yet */
-		c->exit_code = p->exit_code;
-		c->job = p->job;
+	if (!c->s.ended) { /* otherwise the end of the last command is not reported yet */
+		c->s.exit_code = p->exit_code;
+		c->s.job = p->job;
 	}
-	c->is_session = p->is_session;
-	c->takes_lines = false;
-	c->traced = strchr(p->flags, 'v') != NULL;
-	c->tracing = strchr(p->flags, 'x') != NULL;
+	c->s.is_session = p->is_session;
+	c->s.takes_lines = false;
+	c->s.traced = strchr(p->flags, 'v') != NULL;
+	c->s.tracing = strchr(p->flags, 'x') != NULL;
 	set_text(c, &c->username, p->username);
 	set_text(c, &c->py_path, p->py_path);
 	if (p->working_dir[0] != '\0')
@@ -348,7 +348,7 @@ void
 core_become_ready(struct hr_core *c, bool marked, int64_t now)
 {
 	core_set_phase(c, PHASE_READY, INT64_MAX);
-	c->marked = marked;
+	c->s.marked = marked;
 	if (c->to_type)
 		core_type_command(c, now);
 }
@@ -362,24 +362,24 @@ notice_output(struct hr_core *c, int64_t now)
 		core_become_ready(c, true, now);
 		return;
 	}
-	if (c->takes_lines && readline) {
+	if (c->s.takes_lines && readline) {
 		if (core_stop_giving(c, now))
 			return;
 		if (c->phase == PHASE_TYPED && !hr_view_more(c->view))
 			core_set_phase(c, PHASE_BUSY, INT64_MAX);
 	}
 	if (c->phase == PHASE_TYPED && hr_view_echo_over(c->view)) {
-		if (!c->takes_lines)
-			c->phase_deadline = INT64_MAX;
+		if (!c->s.takes_lines)
+			c->s.phase_deadline = INT64_MAX;
 		if (hr_view_started(c->view))
 			core_set_phase(c, PHASE_BUSY, INT64_MAX);
 	}
 	if (c->phase != PHASE_BUSY && c->phase != PHASE_HEALING)
 		return;
 	if (!readline)
-		c->suspect_at = INT64_MAX;
-	else if (c->suspect_at == INT64_MAX)
-		c->suspect_at = now + SUSPECT_MS;
+		c->s.suspect_at = INT64_MAX;
+	else if (c->s.suspect_at == INT64_MAX)
+		c->s.suspect_at = now + SUSPECT_MS;
 }
 
 void
@@ -392,7 +392,7 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 
 	if (was == PHASE_DEAD)
 		return;
-	if (was == PHASE_TYPED && c->takes_lines && p->line_pending) {
+	if (was == PHASE_TYPED && c->s.takes_lines && p->line_pending) {
 		/* A signal arrived while the shell was idle: it reads the command now, or has
 		 * already read it. */
 		c->ops.ack(c->arg, false);
@@ -403,8 +403,8 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 	core_look_again(c, now);
 	if (was == PHASE_STARTING) {
 		/* Output that an old shell left unread remains visible. */
-		if (!c->ended)
-			hr_view_reset(c->view, !c->is_session);
+		if (!c->s.ended)
+			hr_view_reset(c->view, !c->s.is_session);
 	} else if (was == PHASE_TYPED || was == PHASE_BUSY || was == PHASE_HEALING) {
 		tell_over(c, p->exit_code, false);
 		if (p->exit_code > 128)
@@ -433,27 +433,28 @@ hr_core_exited(struct hr_core *c, int exit_code, int64_t now)
 	if (c->phase == PHASE_DEAD)
 		return;
 	/* A command that the old shell has not read is for its successor. */
-	if (c->active && c->phase == PHASE_TYPED && c->takes_lines && c->ops.take_back(c->arg)) {
+	if (c->s.active && c->phase == PHASE_TYPED && c->s.takes_lines &&
+	    c->ops.take_back(c->arg)) {
 		core_await_ready(c, now);
 		c->retyped = true;
 	} else {
 		tell_over(c, exit_code, true);
 	}
-	answer = c->active && !c->to_type;
+	answer = c->s.active && !c->to_type;
 	hr_view_shell_ended(c->view);
-	if (!c->ended) {
-		c->exit_code = exit_code;
-		c->job = -1;
+	if (!c->s.ended) {
+		c->s.exit_code = exit_code;
+		c->s.job = -1;
 	}
-	c->traced = c->tracing = c->takes_lines = false;
+	c->s.traced = c->s.tracing = c->s.takes_lines = false;
 	core_set_phase(c, PHASE_DEAD, INT64_MAX);
 	core_restart(c, now);
 	if (started)
 		core_notice(c, exit_code < 0 ? HOW_EXITED_SOMEHOW : "The shell exited");
-	if (answer && c->active)
+	if (answer && c->s.active)
 		core_answer_completed(c);
-	else if (c->running)
-		c->ended = true;
+	else if (c->s.running)
+		c->s.ended = true;
 }
 
 size_t

@@ -124,20 +124,43 @@ void hr_core_timer(struct hr_core *c, int64_t now);
 /* Returns the time for hr_core_timer(); INT64_MAX: never. */
 int64_t hr_core_deadline(const struct hr_core *c);
 
+/* The part of a core's state that a successor continues from as it is, besides texts and phase. */
+struct hr_core_state {
+	int64_t phase_deadline, suspect_at, look_ms;
+	int64_t watch_at, watch_ms; /* time and interval of the next look at a running command */
+
+	bool running;          /* the client knows that a command still runs */
+	bool ended;            /* the client knows that a command runs which has ended since */
+	bool begun;            /* ops.over() is due at the command's end */
+	unsigned observations; /* number of observations for the running command */
+
+	/* the current request */
+	bool active, hidden, blocking, exact;
+	bool special;    /* the text is a special key: C-x */
+	bool echoed;     /* the terminal may show the input */
+	bool reads_line; /* the command uses readline itself */
+	bool whole;      /* bash does not expect more of the command */
+	unsigned again;  /* number of repeated C-c */
+	int64_t had_ms;  /* processor time of the shell when first late in this phase; or -1 */
+	double timeout, ready_s;
+	int64_t start, last_change, hard_at;
+
+	/* as reported at the last prompt */
+	int exit_code, job;
+	bool is_session;  /* sent by the session's own shell, not a child of it */
+	bool marked;      /* readline marks taking the terminal and the end of the echo */
+	bool traced;      /* the shell has `set -v` */
+	bool tracing;     /* the shell has `set -x` */
+	bool takes_lines; /* readline waits for ops.give, or was given a command by it */
+};
+
 /* State for a successor, without pointers. The caller keeps the output: see struct
  * hr_view_points. */
 #define HR_CORE_KEPT_TEXT 12288
 #define HR_CORE_KEPT_COMMAND 32768
 struct hr_core_kept {
 	int phase;
-	bool running, ended, begun, active, hidden, blocking, exact, special, echoed, reads_line,
-	    is_session, marked, traced, takes_lines, whole, tracing;
-	unsigned observations;
-	int exit_code, job;
-	double timeout, ready_s;
-	int64_t start, last_change, hard_at, phase_deadline, suspect_at, look_ms, watch_at,
-	    watch_ms, had_ms;
-	unsigned again;
+	struct hr_core_state state;
 	struct hr_view_points points;
 	uint32_t requests, texts;
 	char text[HR_CORE_KEPT_TEXT]; /* four strings, each with its NUL */

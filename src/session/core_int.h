@@ -26,41 +26,20 @@ struct hr_core {
 	struct hr_view *view;
 
 	enum phase phase;
-	int64_t phase_deadline, suspect_at, look_ms;
-	int64_t watch_at, watch_ms; /* time and interval of the next look at a running command */
-
-	bool running;          /* the client knows that a command still runs */
-	bool ended;            /* the client knows that a command runs which has ended since */
-	bool begun;            /* ops.over() is due at the command's end */
-	unsigned observations; /* number of observations for the running command */
+	struct hr_core_state s;
 
 	/* the current request */
-	bool active, hidden, blocking, exact;
 	bool to_type;          /* waits for readline before typing */
-	bool special;          /* the text is a special key: C-x */
-	bool echoed;           /* the terminal may show the input */
-	bool reads_line;       /* the command uses readline itself */
-	bool whole;            /* bash does not expect more of the command */
 	struct hr_buf command; /* the command, trimmed */
 	char key[8];
 	size_t key_len;
-	bool interrupting; /* a C-c was sent to readline; phase_deadline is for the next one */
-	unsigned again;    /* number of repeated C-c */
-	int64_t had_ms;    /* processor time of the shell when first late in this phase; or -1 */
-	double timeout, ready_s;
-	int64_t start, last_change, hard_at;
+	bool interrupting;   /* a C-c was sent to readline; phase_deadline is for the next one */
 	uint64_t generation; /* generation of the text when last checked */
 	bool unseen; /* true: output is not examined yet; times of its first and last byte */
 	int64_t unseen_from, unseen_to;
 
-	/* as reported at the last prompt */
-	int exit_code, job;
-	bool is_session; /* sent by the session's own shell, not a child of it */
-	bool marked;     /* readline marks taking the terminal and the end of the echo */
-	bool traced;     /* the shell has `set -v` */
-	bool tracing;    /* the shell has `set -x` */
 	bool retyped; /* the current command was given to a former shell, which did not read it */
-	bool takes_lines; /* readline waits for ops.give, or was given a command by it */
+	/* as reported at the last prompt */
 	struct hr_buf cwd, username, py_path;
 	struct hr_buf notice; /* text for the next completion */
 	uint32_t requests;    /* number of requests, and of changes of the four texts above */

@@ -65,8 +65,8 @@ at_rest(const struct hr_core *c)
 		return false;
 	switch (c->phase) {
 	case PHASE_READY:
-	case PHASE_PREPARING: return !c->active;
-	case PHASE_TYPED: return c->takes_lines;
+	case PHASE_PREPARING: return !c->s.active;
+	case PHASE_TYPED: return c->s.takes_lines;
 	case PHASE_BUSY: return true;
 	default: return false;
 	}
@@ -78,37 +78,9 @@ hr_core_keep(const struct hr_core *c, struct hr_core_kept *to)
 	if (!put_texts(c, to) || !put_command(c, to))
 		return false;
 	to->phase = (int)c->phase;
-	to->running = c->running;
-	to->ended = c->ended;
-	to->begun = c->begun;
-	to->active = c->active;
-	to->hidden = c->hidden;
-	to->blocking = c->blocking;
-	to->exact = c->exact;
-	to->special = c->special;
-	to->echoed = c->echoed;
-	to->reads_line = c->reads_line;
-	to->is_session = c->is_session;
-	to->marked = c->marked;
-	to->traced = c->traced;
-	to->takes_lines = c->takes_lines;
-	to->observations = c->observations;
-	to->exit_code = c->exit_code;
-	to->job = c->job;
-	to->timeout = c->timeout;
-	to->ready_s = c->ready_s;
-	to->start = c->start;
-	to->last_change = c->unseen ? c->unseen_to : c->last_change; /* this is an approximation */
-	to->hard_at = c->hard_at;
-	to->phase_deadline = c->phase_deadline;
-	to->suspect_at = c->suspect_at;
-	to->look_ms = c->look_ms;
-	to->again = c->again;
-	to->watch_at = c->watch_at;
-	to->watch_ms = c->watch_ms;
-	to->had_ms = c->had_ms;
-	to->whole = c->whole;
-	to->tracing = c->tracing;
+	to->state = c->s;
+	if (c->unseen)
+		to->state.last_change = c->unseen_to; /* this is an approximation */
 	return at_rest(c) && to->points.whole;
 }
 
@@ -271,7 +243,7 @@ hr_core_returned(struct hr_core *c, uint64_t at,
 	bool lost;
 
 	hr_view_points(c->view, &now);
-	if (!c->running || c->active || is_marked_after(&now, at))
+	if (!c->s.running || c->s.active || is_marked_after(&now, at))
 		return;
 	/* The next result repeats whatever cannot be marked. */
 	if (at >= (now.whole ? now.fed : now.ended))
@@ -279,7 +251,7 @@ hr_core_returned(struct hr_core *c, uint64_t at,
 	else if (!now.whole || !mark_at(c, now, at, feed, arg))
 		return;
 	/* a command that ended nothing else can be forgotten once all its output was returned */
-	if (c->ended && hr_view_take(c->view, NULL, 0, NULL, &rest, &lost, &err) == 0 &&
+	if (c->s.ended && hr_view_take(c->view, NULL, 0, NULL, &rest, &lost, &err) == 0 &&
 	    rest.len == 0)
 		hr_view_reset(c->view, true);
 }
@@ -292,38 +264,9 @@ hr_core_resume(struct hr_core *c, const struct hr_core_kept *from)
 	if (from->command_len <= sizeof(from->command))
 		hr_buf_add(&c->command, from->command, from->command_len);
 	c->requests = from->requests + 1;
-	c->running = from->running;
-	c->ended = from->ended;
-	c->begun = from->begun;
-	c->active = from->active;
-	c->hidden = from->hidden;
-	c->blocking = from->blocking;
-	c->exact = from->exact;
-	c->special = from->special;
-	c->echoed = from->echoed;
-	c->reads_line = from->reads_line;
-	c->is_session = from->is_session;
-	c->marked = from->marked;
-	c->traced = from->traced;
-	c->takes_lines = from->takes_lines;
-	c->observations = from->observations;
-	c->exit_code = from->exit_code;
-	c->job = from->job;
-	c->timeout = from->timeout;
-	c->ready_s = from->ready_s;
-	c->start = from->start;
-	c->last_change = from->last_change;
-	c->hard_at = from->hard_at;
 	c->generation = hr_view_generation(c->view);
-	core_set_phase(c, (enum phase)from->phase, from->phase_deadline);
-	c->suspect_at = from->suspect_at;
-	c->look_ms = from->look_ms;
-	c->again = from->again;
-	c->watch_at = from->watch_at;
-	c->watch_ms = from->watch_ms;
-	c->had_ms = from->had_ms;
-	c->whole = from->whole;
-	c->tracing = from->tracing;
+	core_set_phase(c, (enum phase)from->phase, from->state.phase_deadline);
+	c->s = from->state;
 }
 
 /* Takes the place of a killed shell: a command that the client believes running was killed with
@@ -333,9 +276,9 @@ hr_core_succeed(struct hr_core *c, const struct hr_core_kept *from)
 {
 	take_texts(c, from);
 	c->requests = from->requests + 1;
-	c->job = -1;
-	c->running = c->ended = from->running;
-	c->exit_code = from->ended ? from->exit_code : 137;
+	c->s.job = -1;
+	c->s.running = c->s.ended = from->state.running;
+	c->s.exit_code = from->state.ended ? from->state.exit_code : 137;
 	hr_view_shell_ended(c->view);
 	core_notice(c, "The shell was lost with its keeper, which had been killed,");
 }

@@ -24,8 +24,9 @@ void
 hr_kept_layout(char text[64])
 {
 	memset(text, 0, 64);
+	/* the 2 counts the layouts, since a new one may have the size of an older one */
 	(void)snprintf(
-	    text, 64, "%s %zu %zu", PACKAGE_VERSION, sizeof(struct hr_kept), sizeof(void *));
+	    text, 64, "%s 2 %zu %zu", PACKAGE_VERSION, sizeof(struct hr_kept), sizeof(void *));
 }
 
 static struct hr_kept *

@@ -161,7 +161,7 @@ void
 core_type_interrupt(struct hr_core *c, int64_t now)
 {
 	c->ops.type(c->arg, "\003", 1, false);
-	c->phase_deadline = now + AGAIN_MS;
+	c->s.phase_deadline = now + AGAIN_MS;
 	c->interrupting = true;
 }
 
@@ -216,7 +216,7 @@ give_command(struct hr_core *c, const char *p, size_t len, int64_t now)
 		}
 		c->retyped = true;
 	}
-	c->takes_lines = false;
+	c->s.takes_lines = false;
 	core_await_ready(c, now);
 	core_await_readline(c, now);
 	/* if that fails, too, readline does not appear and the shell is replaced */
@@ -230,23 +230,23 @@ core_type_command(struct hr_core *c, int64_t now)
 	const char *p;
 	size_t len;
 
-	if (c->exact) /* V0 sends the bytes unchanged */
+	if (c->s.exact) /* V0 sends the bytes unchanged */
 		hr_shell_add_unix(&text, hr_buf_str(&c->command), c->command.len);
 	if (text.fail != HR_OK) {
 		core_answer_error(c, "out of memory", 13);
 		return;
 	}
-	p = c->exact ? hr_buf_str(&text) : hr_buf_str(&c->command);
-	len = c->exact ? text.len : c->command.len;
+	p = c->s.exact ? hr_buf_str(&text) : hr_buf_str(&c->command);
+	len = c->s.exact ? text.len : c->command.len;
 	c->to_type = false;
-	c->last_change = now;
-	if (c->ready_s > 0)
-		core_limit(c, c->timeout, now);
+	c->s.last_change = now;
+	if (c->s.ready_s > 0)
+		core_limit(c, c->s.timeout, now);
 	core_watch(c, now);
-	c->reads_line = false;
-	c->again = 0;
-	if (c->takes_lines) {
-		c->reads_line = uses_readline(p, len);
+	c->s.reads_line = false;
+	c->s.again = 0;
+	if (c->s.takes_lines) {
+		c->s.reads_line = uses_readline(p, len);
 		give_command(c, p, len, now);
 		return;
 	}
@@ -255,12 +255,12 @@ core_type_command(struct hr_core *c, int64_t now)
 		return;
 	}
 	core_begun(c, p, len);
-	c->reads_line = uses_readline(p, len);
-	if (c->marked) {
+	c->s.reads_line = uses_readline(p, len);
+	if (c->s.marked) {
 		hr_view_expect_echo(c->view, p, len);
 		core_set_phase(c, PHASE_TYPED, take_deadline(p, len, now));
 	} else {
-		c->echoed = !c->ops.blind(c->arg);
+		c->s.echoed = !c->ops.blind(c->arg);
 		core_set_phase(c, PHASE_BUSY, INT64_MAX);
 	}
 	if (count_quoted(p, len) > QUOTED_MAX)
@@ -273,8 +273,8 @@ void
 core_await_command(struct hr_core *c, int64_t now)
 {
 	core_set_phase(c, PHASE_READY, INT64_MAX);
-	c->marked = true;
-	c->takes_lines = true;
+	c->s.marked = true;
+	c->s.takes_lines = true;
 	if (c->to_type)
 		core_type_command(c, now);
 }
@@ -282,8 +282,8 @@ core_await_command(struct hr_core *c, int64_t now)
 bool
 core_stop_giving(struct hr_core *c, int64_t now)
 {
-	c->takes_lines = false;
-	c->marked = true;
+	c->s.takes_lines = false;
+	c->s.marked = true;
 	if (c->phase != PHASE_TYPED || !c->ops.take_back(c->arg))
 		return false;
 	c->retyped = true;
@@ -299,15 +299,15 @@ core_type_input(struct hr_core *c, int64_t now)
 	const char *p = hr_buf_str(&c->command);
 	bool unfinished = c->phase == PHASE_TYPED && hr_view_readline(c->view), busy;
 
-	c->again = 0;
+	c->s.again = 0;
 	if (c->key_len > 0 && c->key[0] == '\003') {
 		/* the reading of a line, or of the rest of a command, is aborted */
-		c->reads_line = false;
-		c->whole = true;
+		c->s.reads_line = false;
+		c->s.whole = true;
 	}
 	if (c->phase != PHASE_TYPED && c->phase != PHASE_BUSY) {
 		/* the program has ended: continue as if the prompt had been there already */
-		c->special = false;
+		c->s.special = false;
 		return;
 	}
 	if (unfinished && c->key_len == 0) {
@@ -323,7 +323,7 @@ core_type_input(struct hr_core *c, int64_t now)
 			c->ops.type(c->arg, c->key, c->key_len, false);
 		return;
 	}
-	c->echoed = c->ops.echoes(c->arg);
+	c->s.echoed = c->ops.echoes(c->arg);
 	c->ops.type(c->arg, p, c->command.len, false);
 	c->ops.type(c->arg, "\r", 1, false);
 }
@@ -352,7 +352,7 @@ core_type_editing(struct hr_core *c, int64_t now)
 {
 	HR_BUF(line, CORE_FIELD_CAP);
 
-	hr_hook_editing(c->exit_code, &line);
+	hr_hook_editing(c->s.exit_code, &line);
 	if (line.fail == HR_OK) {
 		hr_view_expect_line(c->view);
 		c->ops.type(c->arg, line.p, line.len, false);

@@ -12,15 +12,16 @@
 void
 core_watch(struct hr_core *c, int64_t now)
 {
-	c->watch_ms = WATCH_MS;
-	c->watch_at = c->ops.look != NULL ? now + c->watch_ms : INT64_MAX;
+	c->s.watch_ms = WATCH_MS;
+	c->s.watch_at = c->ops.look != NULL ? now + c->s.watch_ms : INT64_MAX;
 }
 
 int64_t
 core_watch_at(const struct hr_core *c)
 {
-	return c->phase == PHASE_BUSY || (c->phase == PHASE_TYPED && c->takes_lines) ? c->watch_at
-										     : INT64_MAX;
+	return c->phase == PHASE_BUSY || (c->phase == PHASE_TYPED && c->s.takes_lines)
+		   ? c->s.watch_at
+		   : INT64_MAX;
 }
 
 static bool
@@ -28,8 +29,8 @@ is_due(struct hr_core *c, int64_t now)
 {
 	if (now < core_watch_at(c))
 		return false;
-	c->watch_ms *= 2;
-	c->watch_at = c->watch_ms <= WATCH_MAX_MS ? now + c->watch_ms : INT64_MAX;
+	c->s.watch_ms *= 2;
+	c->s.watch_at = c->s.watch_ms <= WATCH_MAX_MS ? now + c->s.watch_ms : INT64_MAX;
 	return true;
 }
 
@@ -38,12 +39,12 @@ is_due(struct hr_core *c, int64_t now)
 void
 core_suspect(struct hr_core *c, int64_t now)
 {
-	c->suspect_at = INT64_MAX;
+	c->s.suspect_at = INT64_MAX;
 	if (!hr_view_readline(c->view) || !c->ops.in_readline(c->arg))
 		return;
 	if (c->phase == PHASE_HEALING)
 		hr_core_exited(c, 137, now); /* the shell executes nothing any more */
-	else if (c->phase == PHASE_BUSY && !c->reads_line)
+	else if (c->phase == PHASE_BUSY && !c->s.reads_line)
 		core_type_heal(c, false, now);
 }
 
@@ -57,10 +58,10 @@ core_look(struct hr_core *c, int64_t now)
 	if (!is_due(c, now))
 		return;
 	seen = c->ops.look(c->arg);
-	if (seen == HR_SEEN_NOTHING || c->reads_line || !c->whole || hr_view_more(c->view) ||
-	    c->suspect_at != INT64_MAX || c->interrupting)
+	if (seen == HR_SEEN_NOTHING || c->s.reads_line || !c->s.whole || hr_view_more(c->view) ||
+	    c->s.suspect_at != INT64_MAX || c->interrupting)
 		return;
-	if (!c->takes_lines || !core_stop_giving(c, now))
+	if (!c->s.takes_lines || !core_stop_giving(c, now))
 		core_type_heal(c, seen == HR_SEEN_LINE, now);
 }
 
@@ -69,7 +70,7 @@ core_works(struct hr_core *c)
 {
 	int64_t ms = c->ops.works != NULL ? c->ops.works(c->arg) : -1;
 
-	if (ms >= 0 && c->had_ms < 0)
-		c->had_ms = ms;
-	return ms >= 0 && ms - c->had_ms < WORK_MS;
+	if (ms >= 0 && c->s.had_ms < 0)
+		c->s.had_ms = ms;
+	return ms >= 0 && ms - c->s.had_ms < WORK_MS;
 }
