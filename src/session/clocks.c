@@ -104,7 +104,6 @@ hr_core_deadline(const struct hr_core *c)
 	return at;
 }
 
-/* Examines the terminal until readline has it, in case readline's mark was missed. */
 void
 core_look_again(struct hr_core *c, int64_t now)
 {

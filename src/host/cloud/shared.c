@@ -35,7 +35,6 @@ hear(void *arg, int stream, const char *p, size_t len)
 		hr_buf_add(&h->b, p, len);
 }
 
-/* Returns the command's status and output; the caller calls hr_buf_done(out). */
 int
 hr_cloud_helper(
     struct hr_cloud *c, const char *line, struct hr_buf *out, int *ret_status, struct hr_err *err)
@@ -61,7 +60,6 @@ hr_cloud_helper(
 	return r;
 }
 
-/* Runs "BEFORE 'path' AFTER". */
 int
 hr_cloud_helper_on(struct hr_cloud *c, const char *before, const char *path, const char *after,
     struct hr_buf *out, int *ret_status, struct hr_err *err)
@@ -87,7 +85,6 @@ hr_cloud_workspace(const struct hr_cloud *c)
 	return dir != NULL ? dir : "/workspace";
 }
 
-/* Returns an absolute path, which the caller frees. */
 char *
 hr_cloud_absolute(const struct hr_cloud *c, const char *path, struct hr_err *err)
 {
@@ -96,7 +93,6 @@ hr_cloud_absolute(const struct hr_cloud *c, const char *path, struct hr_err *err
 	return all != NULL ? all : hr_err_null(err);
 }
 
-/* Extends the sandbox's lifetime by the given time and a margin. */
 int
 hr_cloud_keep(struct hr_cloud *c, double seconds, struct hr_err *err)
 {

@@ -78,7 +78,6 @@ hr_modal_call(struct hr_cloud *c, const char *method, const ProtobufCMessage *q,
 	return hr_modal_ask(c, method, "", q, type, false, ret, &end, err);
 }
 
-/* Fetches, once, the extra token that the newer routes require. */
 int
 hr_modal_authorize(struct hr_cloud *c, struct hr_err *err)
 {

@@ -57,7 +57,6 @@ hr_program_talk(
 	return meet(c, err) == 0 ? hr_child_ask(&hr_program_of(c)->child, q, ret, err) : -1;
 }
 
-/* Prefixes an error with the back-end's name. */
 int
 hr_program_named(struct hr_cloud *c, int r, struct hr_err *err)
 {
@@ -66,7 +65,6 @@ hr_program_named(struct hr_cloud *c, int r, struct hr_err *err)
 	return r;
 }
 
-/* Makes {"sandbox": ID} with one more string; name NULL: no string. */
 struct json_object *
 hr_program_args(struct hr_cloud *c, const char *name, const char *text, struct hr_err *err)
 {
@@ -81,7 +79,6 @@ hr_program_patience(struct hr_cloud *c, unsigned times)
 	return ms < 100000000u ? ms * times : ms;
 }
 
-/* Sends a request; takes ownership of args. *ret_ok (may be NULL) belongs to the caller. */
 int
 hr_program_ask(struct hr_cloud *c, const char *op, struct json_object *args, unsigned times,
     struct json_object **ret_ok, struct hr_err *err)

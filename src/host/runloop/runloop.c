@@ -48,7 +48,6 @@ r_open_api(struct hr_cloud *c, struct hr_err *err)
 
 /* ---- requests ---- */
 
-/* Sends a request. Takes ownership of body; *ret (may be NULL) belongs to the caller. */
 int
 hr_runloop_post(struct hr_cloud *c, const char *id, const char *what, struct json_object *body,
     struct json_object **ret, struct hr_err *err)
@@ -91,8 +90,6 @@ r_create(struct hr_cloud *c, bool *unsure, struct hr_err *err)
 	return r;
 }
 
-/* Makes a long poll. Returns 1 with *ret, which the caller owns, 0 if the state was not reached, or
- * -1 with *err set. */
 int
 hr_runloop_poll(struct hr_cloud *c, const char *what, const char *const *words, int watch_fd,
     struct json_object **ret, struct hr_err *err)

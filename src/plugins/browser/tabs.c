@@ -112,7 +112,6 @@ frame_free(struct br_session *s, struct br_frame *f)
 	free(f);
 }
 
-/* Removes a frame and the frames below it. */
 void
 br_frame_remove(struct br_session *s, struct br_frame *f)
 {

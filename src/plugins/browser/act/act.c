@@ -14,7 +14,6 @@ act_raises(struct br_run *run, const char *text)
 	return 1;
 }
 
-/* Handles a failed call: raises the driver's exception, or returns -1 if the browser has failed. */
 int
 act_broken(struct br_run *run, const char *api)
 {
