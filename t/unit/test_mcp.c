@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <event2/event.h>
 #include <json-c/json.h>
 
 #include "base/buf.h"
@@ -47,7 +49,8 @@ static struct mcp_hub hub;
 static struct mcp_session *session;
 static char *said[SAID_MAX];
 static size_t nsaid, taken;
-static int ended;
+static int ended, cut;
+static size_t unread; /* bytes that wait for the client */
 
 /* ---- in the place of http.c and serve.c ---- */
 
@@ -74,8 +77,16 @@ void
 hr_serve_end(struct hr_serve_request *q, bool whole)
 {
 	(void)q;
-	ck_assert(whole);
 	ended++;
+	cut += !whole;
+	if (!whole)
+		hr_loop_stop(hub.loop);
+}
+
+size_t
+hr_serve_pending(const struct hr_serve_request *q)
+{
+	return q == STREAM ? unread : 0;
 }
 
 void
@@ -113,7 +124,8 @@ setup(void)
 	ck_assert_ptr_nonnull(session);
 	session->stream = STREAM;
 	nsaid = taken = 0;
-	ended = 0;
+	ended = cut = 0;
+	unread = 0;
 }
 
 static void
@@ -426,11 +438,146 @@ START_TEST(cancelled_and_removed)
 }
 END_TEST
 
+/* ---- peers that do not read ---- */
+
+/* Adds a server in sh: `script` follows the handshake, whose number follows that of the first use.
+ */
+static struct mcp_child *
+add_script(const char *name, const char *script)
+{
+	struct mcp_child *c = add_server(name, "t", "u");
+	char text[600];
+
+	(void)snprintf(text, sizeof(text),
+	    "read -r line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}'; read -r line; %s",
+	    script);
+	ck_assert_int_eq(json_object_array_put_idx(
+			     hr_json_at(c->config, "args"), 1, json_object_new_string(text)),
+	    0);
+	return c;
+}
+
+START_TEST(a_client_that_reads_nothing)
+{
+	struct mcp_session *other = mcp_session_new(&hub, true);
+
+	session->initialized = other->initialized = true;
+	other->stream = (struct hr_serve_request *)&other;
+	unread = MCP_UNREAD_MAX;
+	(void)ask("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}");
+	unread = MCP_UNREAD_MAX + 1;
+	mcp_hub_notify(&hub, "notifications/tools/list_changed", NULL);
+	/* the other client has its message, and this one's session ends with its stream */
+	ck_assert_uint_eq(nsaid, 2);
+	ck_assert_int_eq(cut, 0);
+	while (cut == 0)
+		ck_assert_int_eq(hr_loop_run(hub.loop, NULL), 0);
+	ck_assert_ptr_eq(TAILQ_FIRST(&hub.sessions), other);
+	ck_assert_uint_eq(nsaid, 2);
+	/* a session that does not end with its stream may open another one */
+	other->stream = STREAM;
+	mcp_hub_notify(&hub, "notifications/tools/list_changed", NULL);
+	while (cut == 1)
+		ck_assert_int_eq(hr_loop_run(hub.loop, NULL), 0);
+	ck_assert_ptr_eq(TAILQ_FIRST(&hub.sessions), other);
+	ck_assert_ptr_null(other->stream);
+	ck_assert(!other->slow);
+}
+END_TEST
+
+START_TEST(a_server_that_reads_nothing)
+{
+	static char text[(1 << 20) + 200];
+	size_t n;
+
+	(void)add_script("a", "exec sleep 1000");
+	session->initialized = true;
+	n = (size_t)snprintf(text, sizeof(text), "%s",
+	    "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"name\":\"");
+	memset(text + n, 'x', 1 << 20);
+	(void)snprintf(text + n + (1 << 20), sizeof(text) - n - (1 << 20), "\"}}");
+	/* 65 of 1 MiB wait for the server, before and after its start */
+	for (n = 0; n < 65; n++)
+		tell(text);
+	ck_assert_str_eq(
+	    ask(text), FAILED("MCP server a has not read or answered too many earlier requests"));
+	ck_assert_uint_eq(nsaid, 1);
+	ck_assert_int_eq(TAILQ_FIRST(&hub.children)->state, MCP_CHILD_STARTING);
+	while (TAILQ_FIRST(&hub.children)->state == MCP_CHILD_STARTING)
+		ck_assert_int_eq(event_base_loop(hr_loop_base(hub.loop), EVLOOP_ONCE), 0);
+	ck_assert_str_eq(
+	    ask(text), FAILED("MCP server a has not read or answered too many earlier requests"));
+	ck_assert_uint_eq(nsaid, 2);
+}
+END_TEST
+
+START_TEST(a_server_that_answers_nothing)
+{
+	size_t i;
+
+	(void)add_script("a", "exec cat >/dev/null");
+	session->initialized = true;
+	for (i = 0; i < 4096; i++)
+		tell(CALL("x"));
+	ck_assert_str_eq(ask(CALL("x")),
+	    FAILED("MCP server a has not read or answered too many earlier requests"));
+	/* a cancelled one makes room */
+	tell("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":"
+	     "{\"requestId\":7}}");
+	tell(CALL("x"));
+	ck_assert_str_eq(ask(CALL("x")),
+	    FAILED("MCP server a has not read or answered too many earlier requests"));
+	ck_assert_uint_eq(nsaid, 2);
+}
+END_TEST
+
+START_TEST(a_server_that_asks_and_reads_nothing)
+{
+	(void)add_script("a",
+	    "id=$(head -c 60000 /dev/zero | tr '\\0' x); while :; do "
+	    "echo '{\"jsonrpc\":\"2.0\",\"method\":\"ping\",\"id\":\"'$id'\"}'; done");
+	session->initialized = true;
+	ck_assert_str_eq(ask(CALL("x")),
+	    FAILED(
+		"MCP server a is not available: it sends requests, and does not read its input"));
+}
+END_TEST
+
+/* Returns the seconds of the processor that this process has used. */
+static double
+used(void)
+{
+	return (double)clock() / CLOCKS_PER_SEC;
+}
+
+START_TEST(a_long_line)
+{
+	double before = used();
+
+	(void)add_script("a",
+	    "head -c 60000000 /dev/zero | tr '\\0' ' '; read -r line; "
+	    "echo '{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{\"was\":1}}'; cat >/dev/null");
+	session->initialized = true;
+	ck_assert_str_eq(ask(CALL("x")), RESULT("{\"was\":1}"));
+	/* searched from the beginning for each piece, it takes minutes */
+	ck_assert(used() - before < 20);
+}
+END_TEST
+
+START_TEST(a_line_without_end)
+{
+	(void)add_script("a", "exec tr '\\0' x </dev/zero");
+	session->initialized = true;
+	ck_assert_str_eq(
+	    ask(CALL("x")), FAILED("MCP server a is not available: it wrote a line without end"));
+}
+END_TEST
+
 int
 main(void)
 {
 	Suite *s = suite_create("mcp");
-	TCase *tc = tcase_create("mcp");
+	TCase *tc = tcase_create("mcp"), *slow = tcase_create("long lines");
 	SRunner *sr;
 	int failed;
 
@@ -445,7 +592,17 @@ main(void)
 	tcase_add_test(tc, one_that_dies);
 	tcase_add_test(tc, one_that_cannot_start);
 	tcase_add_test(tc, cancelled_and_removed);
+	tcase_add_test(tc, a_client_that_reads_nothing);
+	tcase_add_test(tc, a_server_that_reads_nothing);
+	tcase_add_test(tc, a_server_that_answers_nothing);
+	tcase_add_test(tc, a_server_that_asks_and_reads_nothing);
+	tcase_add_test(tc, a_line_without_end);
+	tcase_add_checked_fixture(slow, setup, teardown);
+	tcase_set_timeout(slow, 60);
+	tcase_set_tags(slow, "no-valgrind"); /* it has a limit in seconds */
+	tcase_add_test(slow, a_long_line);
 	suite_add_tcase(s, tc);
+	suite_add_tcase(s, slow);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);

@@ -31,13 +31,17 @@
 #define END_MS 1000
 #define AGAIN_MS 1000 /* ms to pause after a failed start */
 #define LINE_MAX_BYTES (64u << 20)
+/* maxima of what waits for one server: bytes that it has not read, and requests without a reply */
+#define UNREAD_MAX (64u << 20)
+#define REQUESTS_MAX 4096
 
 struct mcp_pending {
 	TAILQ_ENTRY(mcp_pending) entry;
 	struct mcp_child *child;
 	int64_t id;
 	bool progress, sent;
-	char *text; /* the message's text until it is sent */
+	bool refused; /* too much waits for the server: the request fails in the next tick */
+	char *text;   /* the message's text until it is sent */
 	struct hr_watch *timer;
 	mcp_pending_fn *fn;
 	void *arg;
@@ -50,6 +54,9 @@ static void
 pending_free(struct mcp_pending *p)
 {
 	TAILQ_REMOVE(&p->child->pending, p, entry);
+	p->child->requests--;
+	if (p->text != NULL)
+		p->child->unsent -= strlen(p->text);
 	hr_watch_free(p->timer);
 	free(p->text);
 	free(p);
@@ -64,6 +71,13 @@ pending_answer(struct mcp_pending *p, struct json_object *result, struct json_ob
 
 	pending_free(p);
 	fn(arg, result, error, failure);
+}
+
+/* Returns the number of bytes that the server has not read, or that wait for its start. */
+static size_t
+unread(const struct mcp_child *c)
+{
+	return c->unsent + (c->in != NULL ? evbuffer_get_length(bufferevent_get_output(c->in)) : 0);
 }
 
 static void
@@ -81,8 +95,14 @@ pending_late(void *arg)
 	struct mcp_pending *p = arg;
 	char why[200];
 
-	(void)snprintf(why, sizeof(why), "MCP server %.64s did not answer within %d seconds",
-	    p->child->name, p->limit_s);
+	if (p->refused)
+		(void)snprintf(why, sizeof(why),
+		    "MCP server %.64s has not read or answered too many earlier requests",
+		    p->child->name);
+	else
+		(void)snprintf(why, sizeof(why),
+		    "MCP server %.64s did not answer within %d seconds", p->child->name,
+		    p->limit_s);
 	pending_answer(p, NULL, NULL, why);
 }
 
@@ -90,6 +110,7 @@ static void
 pending_send(struct mcp_pending *p)
 {
 	child_write(p->child, p->text);
+	p->child->unsent -= strlen(p->text);
 	free(p->text);
 	p->text = NULL;
 	p->sent = true;
@@ -127,7 +148,7 @@ child_ready(struct mcp_child *c)
 	child_write(c, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}");
 	TAILQ_FOREACH(p, &c->pending, entry)
 	{
-		if (!p->sent)
+		if (!p->sent && !p->refused)
 			pending_send(p);
 	}
 	mcp_update_changed(c->hub);
@@ -188,6 +209,12 @@ answer_request(struct mcp_child *c, struct json_object *id, const char *method)
 	const char *key = what != NULL && json_object_object_length(what) == 2 ? "error" : "result";
 	HR_FREE char *text = NULL;
 
+	/* the server may ask for ever: without a bound its answers would pile up */
+	if (unread(c) > UNREAD_MAX) {
+		json_object_put(what);
+		child_failed(c, "it sends requests, and does not read its input");
+		return;
+	}
 	answer = hr_json_object(NULL, "jsonrpc", json_object_new_string("2.0"), "id",
 	    json_object_get(id), key, what, NULL);
 	text = answer != NULL ? mcp_text(answer) : NULL;
@@ -245,22 +272,42 @@ mcp_child_line(struct mcp_child *c, const char *line, size_t len)
 		take_message(c, m);
 }
 
+/* Handles one line. The server may end meanwhile, and with it what has arrived of the next line. */
+static void
+take_line(struct mcp_child *c)
+{
+	HR_CLEAN(hr_buf_done) struct hr_buf line = c->line;
+
+	hr_buf_init(&c->line, LINE_MAX_BYTES);
+	if (line.len > 0)
+		mcp_child_line(c, line.p, line.len);
+}
+
+/* Moves the output into the line: a long one arrives in many pieces, of which none is searched
+ * twice. */
 static void
 child_readable(struct bufferevent *b, void *arg)
 {
 	struct mcp_child *c = arg;
 	struct evbuffer *in = bufferevent_get_input(b);
+	const char *p, *eol;
 	size_t len;
-	char *line;
 
 	/* a message may end the server */
-	while (c->out == b && (line = evbuffer_readln(in, &len, EVBUFFER_EOL_LF)) != NULL) {
-		if (len > 0)
-			mcp_child_line(c, line, len);
-		free(line);
+	while (c->out == b && (len = evbuffer_get_contiguous_space(in)) > 0) {
+		p = (const char *)evbuffer_pullup(in, (ssize_t)len);
+		eol = memchr(p, '\n', len);
+		if (eol != NULL)
+			len = (size_t)(eol - p);
+		hr_buf_add(&c->line, p, len);
+		(void)evbuffer_drain(in, len + (eol != NULL));
+		if (c->line.fail != HR_OK)
+			child_failed(c, c->line.fail == HR_E_NOMEM
+					    ? "its line needs more memory than there is"
+					    : "it wrote a line without end");
+		else if (eol != NULL)
+			take_line(c);
 	}
-	if (c->out == b && evbuffer_get_length(in) > LINE_MAX_BYTES)
-		child_failed(c, "it wrote a line without end");
 }
 
 /* ---- the server's process ---- */
@@ -279,6 +326,8 @@ end_process(struct mcp_child *c)
 	else if (c->out != NULL)
 		bufferevent_free(c->out);
 	c->out = NULL;
+	hr_buf_done(&c->line);
+	hr_buf_init(&c->line, LINE_MAX_BYTES);
 	c->pid = 0;
 	c->state = MCP_CHILD_OFF;
 }
@@ -481,39 +530,58 @@ mcp_child_start(struct mcp_child *c)
 	}
 }
 
-struct mcp_pending *
-mcp_child_request(struct mcp_child *c, const char *method, struct json_object *params,
-    bool progress, int limit_s, mcp_pending_fn *fn, void *arg)
+/* Returns the message of a request, owned by the caller. Returns NULL without memory. */
+static char *
+request_text(const struct mcp_pending *p, const char *method, struct json_object *params)
 {
-	struct mcp_pending *p = calloc(1, sizeof(*p));
-	struct json_object *m, *copy = NULL;
+	HR_PUT struct json_object *m = NULL;
+	struct json_object *copy = NULL;
 
-	if (p == NULL)
-		return NULL;
-	*p = (struct mcp_pending){
-	    .child = c, .id = c->next_id++, .progress = progress, .fn = fn, .arg = arg};
-	p->limit_s = limit_s;
-	if (limit_s > 0)
-		p->timer = hr_loop_timer(c->hub->loop, pending_late, p, NULL);
 	m = hr_json_object(NULL, "jsonrpc", json_object_new_string("2.0"), "id",
 	    json_object_new_int64(p->id), "method", json_object_new_string(method), NULL);
 	if (params != NULL) {
 		bool whole = json_object_deep_copy(params, &copy, NULL) == 0;
 
 		/* two clients may use the same token: the server gets the request's number */
-		if (whole && progress)
+		if (whole && p->progress)
 			whole = hr_json_set(hr_json_at(copy, "_meta"), "progressToken",
 				    json_object_new_int64(p->id), NULL) == 0;
 		if (hr_json_set(m, "params", copy, NULL) != 0 || !whole)
-			hr_json_drop(&m);
+			return NULL;
 	}
-	p->text = m != NULL ? mcp_text(m) : NULL;
-	json_object_put(m);
+	return m != NULL ? mcp_text(m) : NULL;
+}
+
+struct mcp_pending *
+mcp_child_request(struct mcp_child *c, const char *method, struct json_object *params,
+    bool progress, int limit_s, mcp_pending_fn *fn, void *arg)
+{
+	struct mcp_pending *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		return NULL;
+	*p = (struct mcp_pending){.child = c,
+	    .id = c->next_id++,
+	    .progress = progress,
+	    .fn = fn,
+	    .arg = arg,
+	    .limit_s = limit_s};
+	/* the first message leaves before those that wait for it */
+	p->refused = fn != initialized && (c->requests >= REQUESTS_MAX || unread(c) > UNREAD_MAX);
+	if (limit_s > 0 || p->refused)
+		p->timer = hr_loop_timer(c->hub->loop, pending_late, p, NULL);
+	if (!p->refused)
+		p->text = request_text(p, method, params);
 	TAILQ_INSERT_TAIL(&c->pending, p, entry);
-	if (p->text == NULL || (limit_s > 0 && p->timer == NULL)) {
+	c->requests++;
+	c->unsent += p->text != NULL ? strlen(p->text) : 0;
+	if ((p->text == NULL && !p->refused) || ((limit_s > 0 || p->refused) && p->timer == NULL) ||
+	    (p->refused && hr_watch_arm(p->timer, 0, NULL) != 0)) {
 		pending_free(p);
 		return NULL;
 	}
+	if (p->refused)
+		return p;
 	if (c->state == MCP_CHILD_READY)
 		pending_send(p);
 	else
@@ -529,6 +597,7 @@ mcp_child_new(struct mcp_hub *hub, struct json_object *config)
 	if (c == NULL)
 		return NULL;
 	TAILQ_INIT(&c->pending);
+	hr_buf_init(&c->line, LINE_MAX_BYTES);
 	c->hub = hub;
 	c->pidfd = -1;
 	c->config = config;

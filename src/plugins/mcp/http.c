@@ -90,6 +90,7 @@ open_stream(struct mcp_session *s, struct hr_serve_request *q)
 	start_stream(q);
 	hr_serve_watch(q, NULL, stream_left, s);
 	s->stream = q;
+	s->slow = false;
 }
 
 static struct json_object *

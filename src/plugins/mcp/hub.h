@@ -10,6 +10,7 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 
 struct bufferevent;
@@ -20,6 +21,9 @@ struct hr_watch;
 struct json_object;
 
 struct mcp_hub;
+
+/* bytes that wait for a client before it gets no more */
+#define MCP_UNREAD_MAX (64u << 20)
 
 /* ---- child.c: one configured server ---- */
 
@@ -46,10 +50,12 @@ struct mcp_child {
 	bool due;  /* true: the server starts once its predecessor has ended */
 	pid_t pid; /* leader of the server's process group; 0: none */
 	struct bufferevent *in, *out;
+	struct hr_buf line; /* the line that arrives */
 	bool ends; /* true: the output has ended, and `timer` limits the wait for the exit */
 	struct hr_watch *ended; /* watches `pidfd`; NULL: none */
 	int pidfd;              /* pidfd of the ending process */
 	struct mcp_pending_list pending;
+	size_t requests, unsent; /* number of pending requests; bytes of those that wait */
 	struct hr_watch *timer;
 	int64_t next_id, failed_ms;
 	struct json_object *tools; /* names of the last list of tools, as keys; NULL: unknown */
@@ -64,9 +70,10 @@ struct mcp_child *mcp_child_new(struct mcp_hub *hub, struct json_object *config)
 void mcp_child_free(struct mcp_child *c);
 void mcp_child_start(struct mcp_child *c);
 
-/* Sends a request and starts the server if necessary. fn is called once, never from within; params
- * may be NULL. limit_s 0: no limit. With `progress` the server's reports go to mcp_call_progress()
- * with fn's arg. Returns NULL without memory, and fn is not called. */
+/* Sends a request and starts the server if necessary. fn is called once, never from within, with a
+ * failure if too much waits for the server already; params may be NULL. limit_s 0: no limit. With
+ * `progress` the server's reports go to mcp_call_progress() with fn's arg. Returns NULL without
+ * memory, and fn is not called. */
 struct mcp_pending *mcp_child_request(struct mcp_child *c, const char *method,
     struct json_object *params, bool progress, int limit_s, mcp_pending_fn *fn, void *arg);
 /* Handles a line of the server's output, which may end the server. */
@@ -133,6 +140,7 @@ struct mcp_session {
 	char id[33];
 	bool streamable;                 /* otherwise the session ends with its stream */
 	bool initialized;                /* the client has confirmed the initialisation */
+	bool slow;                       /* the loop cuts the stream, which is not read */
 	struct hr_serve_request *stream; /* NULL: the stream is not open */
 	struct hr_watch *ping;
 	struct mcp_call_list calls;
@@ -142,8 +150,9 @@ TAILQ_HEAD(mcp_session_list, mcp_session);
 struct mcp_session *mcp_session_new(struct mcp_hub *hub, bool streamable);
 void mcp_session_free(struct mcp_session *s); /* Frees the session and cancels its calls. */
 struct mcp_session *mcp_session_find(struct mcp_hub *hub, const char *id, bool streamable);
-/* Sends on the stream, if there is one. message NULL, here and in mcp_http_message(), means that
- * memory was short, which is logged. */
+/* Sends on the stream, if there is one. A client that has not read MCP_UNREAD_MAX bytes loses its
+ * stream instead. message NULL, here and in mcp_http_message(), means that memory was short, which
+ * is logged. */
 void mcp_session_notify(struct mcp_session *s, struct json_object *message);
 void mcp_hub_notify(struct mcp_hub *hub, const char *method, struct json_object *params);
 

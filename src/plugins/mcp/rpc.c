@@ -148,6 +148,9 @@ mcp_call_progress(void *arg, struct json_object *params)
 	struct json_object *copy = NULL;
 	HR_PUT struct json_object *m = NULL;
 
+	/* reports are optional: a client that does not read misses some, and gets its result */
+	if (call->reply != NULL && hr_serve_pending(call->reply) > MCP_UNREAD_MAX)
+		return;
 	if (call->token == NULL || json_object_deep_copy(params, &copy, NULL) != 0)
 		return;
 	if (hr_json_set(copy, "progressToken", json_object_get(call->token), NULL) != 0)

@@ -28,6 +28,20 @@ mcp_text(struct json_object *v)
 	return hr_buf_take(&b);
 }
 
+/* Cuts the stream, so that its client sees a broken one. Frees a session that is its stream. */
+static void
+session_cut(struct mcp_session *s)
+{
+	struct hr_serve_request *stream = s->stream;
+
+	s->stream = NULL;
+	s->slow = false;
+	if (stream != NULL)
+		hr_serve_end(stream, false);
+	if (!s->streamable)
+		mcp_session_free(s);
+}
+
 static void
 session_ping(void *arg)
 {
@@ -37,9 +51,14 @@ session_ping(void *arg)
 	struct tm tm;
 
 	(void)hr_watch_arm(s->ping, (int64_t)s->hub->ping_s * 1000, NULL);
+	if (s->slow) {
+		session_cut(s);
+		return;
+	}
 	(void)gmtime_r(&now, &tm);
 	(void)strftime(text, sizeof(text), ": ping - %Y-%m-%d %H:%M:%S+00:00\r\n\r\n", &tm);
-	if (s->stream != NULL)
+	/* a client that reads nothing needs no further pings */
+	if (s->stream != NULL && hr_serve_pending(s->stream) == 0)
 		mcp_http_event(s->stream, NULL, text);
 }
 
@@ -112,8 +131,18 @@ mcp_session_notify(struct mcp_session *s, struct json_object *message)
 {
 	if (message == NULL)
 		hr_log(HR_LOG_ERROR, "out of memory: a message to a client is lost");
-	else if (s->stream != NULL)
+	else if (s->stream == NULL || s->slow)
+		return;
+	else if (hr_serve_pending(s->stream) <= MCP_UNREAD_MAX)
 		mcp_http_message(s->stream, message);
+	else {
+		hr_log(HR_LOG_WARNING,
+		    "an MCP client does not read its stream, which is closed: %u MiB wait for it",
+		    MCP_UNREAD_MAX >> 20);
+		/* callers walk through the sessions */
+		s->slow = true;
+		(void)hr_watch_arm(s->ping, 0, NULL);
+	}
 }
 
 void
