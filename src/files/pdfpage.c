@@ -22,18 +22,25 @@ struct line {
 	size_t seen; /* the last line that gathered this one, + 1 */
 };
 
-/* A box, or two nodes that are read one after the other. */
-struct node {
-	struct hr_pdf_rect at;
-	size_t from, to; /* a box's lines: indices into `order` */
-	size_t kids[2];  /* the first is NONE in a box */
-	bool joined;
-};
-
 struct pair {
 	bool apart; /* another node is between them */
 	double distance;
 	size_t a, b;
+};
+
+/* The closest pair is at its top. */
+struct heap {
+	struct pair *p; /* borrowed */
+	size_t n;
+};
+
+/* A box, or two nodes that are read one after the other. */
+struct node {
+	struct hr_pdf_rect at;
+	size_t from, to;   /* a box's lines: indices into `order` */
+	size_t kids[2];    /* the first is NONE in a box */
+	struct heap pairs; /* pairs with earlier nodes, but for the one in the heap of all */
+	bool joined;
 };
 
 struct layout {
@@ -45,8 +52,8 @@ struct layout {
 	size_t *members; /* room for gather() */
 	struct node *nodes;
 	size_t nnodes;
-	struct pair *heap;
-	size_t npairs;
+	struct pair *room;   /* room for the pairs of further nodes */
+	struct heap closest; /* one pair of each node */
 };
 
 static double
@@ -232,38 +239,56 @@ comes_before(const struct pair *a, const struct pair *b)
 }
 
 static void
-push(struct layout *l, struct pair p)
+push(struct heap *h, struct pair p)
 {
 	size_t i;
 
-	for (i = l->npairs++; i > 0 && comes_before(&p, &l->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		l->heap[i] = l->heap[(i - 1) / 2];
-	l->heap[i] = p;
+	for (i = h->n++; i > 0 && comes_before(&p, &h->p[(i - 1) / 2]); i = (i - 1) / 2)
+		h->p[i] = h->p[(i - 1) / 2];
+	h->p[i] = p;
 }
 
 static struct pair
-pop(struct layout *l)
+pop(struct heap *h)
 {
-	struct pair top = l->heap[0], last = l->heap[--l->npairs];
+	struct pair top = h->p[0], last = h->p[--h->n];
 	size_t i = 0, k;
 
-	for (; (k = 2 * i + 1) < l->npairs; i = k) {
-		k += k + 1 < l->npairs && comes_before(&l->heap[k + 1], &l->heap[k]);
-		if (!comes_before(&l->heap[k], &last))
+	for (; (k = 2 * i + 1) < h->n; i = k) {
+		k += k + 1 < h->n && comes_before(&h->p[k + 1], &h->p[k]);
+		if (!comes_before(&h->p[k], &last))
 			break;
-		l->heap[i] = l->heap[k];
+		h->p[i] = h->p[k];
 	}
-	l->heap[i] = last;
+	h->p[i] = last;
 	return top;
 }
 
 static void
-push_distance(struct layout *l, size_t a, size_t b)
+push_distance(struct layout *l, struct heap *h, size_t a, size_t b)
 {
 	const struct hr_pdf_rect *ra = &l->nodes[a].at, *rb = &l->nodes[b].at,
 				 both = around(ra, rb);
 
-	push(l, (struct pair){false, area(&both) - area(ra) - area(rb), a, b});
+	push(h, (struct pair){false, area(&both) - area(ra) - area(rb), a, b});
+}
+
+static bool
+is_over(const struct layout *l, const struct pair *p)
+{
+	return l->nodes[p->a].joined || l->nodes[p->b].joined;
+}
+
+/* Moves a node's closest pair to the heap of all. */
+static void
+offer(struct layout *l, size_t i)
+{
+	struct heap *h = &l->nodes[i].pairs;
+
+	while (h->n > 0 && is_over(l, &h->p[0]))
+		(void)pop(h);
+	if (h->n > 0)
+		push(&l->closest, pop(h));
 }
 
 static bool
@@ -293,33 +318,47 @@ join(struct layout *l, size_t a, size_t b)
 	size_t i, made = l->nnodes;
 
 	na->joined = nb->joined = true;
-	l->nodes[made] = (struct node){
-	    .at = around(&na->at, &nb->at), .kids = {swapped ? b : a, swapped ? a : b}};
+	l->nodes[made] = (struct node){.at = around(&na->at, &nb->at),
+	    .kids = {swapped ? b : a, swapped ? a : b},
+	    .pairs = {.p = l->room}};
 	for (i = 0; i < made; i++)
 		if (!l->nodes[i].joined)
-			push_distance(l, made, i);
+			push_distance(l, &l->nodes[made].pairs, made, i);
+	l->room += l->nodes[made].pairs.n;
 	l->nnodes++;
+	offer(l, made);
 }
 
-/* Joins the closest nodes until one is left. */
+/* Joins the closest nodes until one is left. A joined node takes most of its pairs with it: only
+ * those that reach the heap of all are compared with those of other nodes. */
 static void
 join_all(struct layout *l)
 {
 	size_t i, k, boxes = l->nnodes;
 	struct pair p;
 
-	for (i = 0; i < boxes; i++)
-		for (k = i + 1; k < boxes; k++)
-			push_distance(l, i, k);
-	while (l->npairs > 0) {
-		p = pop(l);
-		if (l->nodes[p.a].joined || l->nodes[p.b].joined)
+	l->closest.p = l->room;
+	l->room += 2 * boxes;
+	for (i = 0; i < boxes; i++) {
+		l->nodes[i].pairs.p = l->room;
+		l->room += i;
+		for (k = 0; k < i; k++)
+			push_distance(l, &l->nodes[i].pairs, k, i);
+		offer(l, i);
+	}
+	while (l->closest.n > 0) {
+		p = pop(&l->closest);
+		i = p.a > p.b ? p.a : p.b; /* the node whose pair this is */
+		if (l->nodes[i].joined)
 			continue;
-		if (p.apart || !is_between(l, &p)) {
+		if (is_over(l, &p)) {
+			offer(l, i);
+		} else if (p.apart || !is_between(l, &p)) {
 			join(l, p.a, p.b);
 		} else {
 			p.apart = true;
-			push(l, p);
+			push(&l->nodes[i].pairs, p);
+			offer(l, i);
 		}
 	}
 }
@@ -356,15 +395,15 @@ put_all(struct layout *l, struct hr_buf *out)
 void
 hr_pdf_page_put(const struct hr_pdf_page *p, struct hr_buf *out)
 {
-	size_t n = p->n + 1, pairs = (size_t)BOXES_MAX * BOXES_MAX, i;
+	size_t n = p->n + 1, boxes = n < BOXES_MAX ? n : BOXES_MAX, i;
 	HR_FREE struct line *lines = calloc(n, sizeof(*lines));
 	HR_FREE size_t *places = calloc(3 * n, sizeof(*places));
 	HR_FREE struct node *nodes = calloc(2 * n, sizeof(*nodes));
-	HR_FREE struct pair *heap = calloc(n < BOXES_MAX ? n * n : pairs, sizeof(*heap));
-	struct layout l = {.page = p, .lines = lines, .nodes = nodes, .heap = heap};
+	HR_FREE struct pair *room = calloc(boxes * (boxes + 2), sizeof(*room));
+	struct layout l = {.page = p, .lines = lines, .nodes = nodes, .room = room};
 	bool arranged;
 
-	if (lines == NULL || places == NULL || nodes == NULL || heap == NULL) {
+	if (lines == NULL || places == NULL || nodes == NULL || room == NULL) {
 		out->fail = HR_E_NOMEM;
 		return;
 	}

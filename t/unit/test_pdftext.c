@@ -184,6 +184,53 @@ START_TEST(long_text)
 }
 END_TEST
 
+/* Puts n letters at places without a pattern around one that covers the page, if it is large. */
+static void
+scatter(struct hr_buf *xml, int n, bool large)
+{
+	unsigned at = 1;
+	int i, x, y;
+
+	hr_buf_adds(xml, PAGE FONT("0", "9", "Helvetica") FONT("1", "2300", "Helvetica"));
+	if (large)
+		hr_buf_adds(xml, "<text top=\"20\" left=\"20\" width=\"1700\" height=\"2300\" "
+				 "font=\"1\">-</text>\n");
+	for (i = 0; i < n; i++) {
+		at = at * 1103515245 + 12345;
+		x = 20 + (int)(at >> 16) % 1700;
+		at = at * 1103515245 + 12345;
+		y = 20 + (int)(at >> 16) % 2300;
+		hr_buf_addf(xml,
+		    "<text top=\"%d\" left=\"%d\" width=\"4\" height=\"9\" "
+		    "font=\"0\">%c</text>\n",
+		    y, x, "abcdefghijklmnopqrstuvwxyz"[i % 26]);
+	}
+	hr_buf_adds(xml, END);
+}
+
+/* The closest boxes are joined in one order only, and also those that others are between. */
+START_TEST(scattered)
+{
+	static const char *const want[] = {
+	    "rexhmmcffbejiplqwtwpwdoaqjadxkdnkodkfurpkyutnicugsbigmksnalqhvoebyjthfzmuoizgcstvrzvmj"
+	    "fnyewalclpxhibdcsygqroaexzvlbhjgpn",
+	    "mliaymhcxvnkhgfcplhexsmnxokdaqodkjdakifbpeljdtrpwwu-"
+	    "abhqrbgoxizgjpgpuymrvsbvzhjkwynfqttciruefncdefovznszabjlmtyilqsuwcego"};
+	HR_BUF(xml, 1 << 20);
+	HR_BUF(out, 1 << 20);
+	HR_BUF(letters, 1 << 20);
+	size_t i;
+
+	scatter(&xml, 120, _i == 1);
+	hr_pdftext(hr_buf_str(&xml), xml.len, &out);
+	ck_assert_int_eq(out.fail, HR_OK);
+	for (i = 0; i < out.len; i++)
+		if (out.p[i] > ' ')
+			hr_buf_addc(&letters, out.p[i]);
+	ck_assert_str_eq(hr_buf_str(&letters), want[_i]);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -197,6 +244,7 @@ main(void)
 	tcase_add_test(tc, heaps);
 	tcase_add_loop_test(tc, many, 0, 3);
 	tcase_add_test(tc, long_text);
+	tcase_add_loop_test(tc, scattered, 0, 2);
 	suite_add_tcase(s, tc);
 	return lines_run(s);
 }
