@@ -161,6 +161,7 @@ def refused(h):
     h.ok("up", "-q", "one")
     for name in ("a/b", "a b"):
         h.fails(2, "invalid sandbox name", "fork", "one", name)
+    h.fails(1, "'.' and '-', at most 200, and first a letter", "fork", "one", "x" * 200, "--count=1")
     h.fails(1, 'there is a sandbox "one" already', "fork", "one", "one")
     h.fails(3, 'there is no sandbox "other"', "fork", "other", "two")
     for count in ("0", "-1", "x", "1001"):

@@ -90,9 +90,7 @@ choose_names(struct forking *f, struct hr_err *err)
 	for (n = 0; n < f->names.n; n++) {
 		if (!hr_sid_valid(f->names.v[n]))
 			return hr_err_set(err, HR_E_INVAL,
-			    "invalid sandbox name \"%.200s\": use letters, digits, '_', '.' and "
-			    "'-'",
-			    f->names.v[n]);
+			    "invalid sandbox name \"%.200s\": " HR_SID_RULE, f->names.v[n]);
 		for (m = 0; m < n; m++)
 			if (strcmp(f->names.v[m], f->names.v[n]) == 0)
 				return hr_err_set(err, HR_E_INVAL,
