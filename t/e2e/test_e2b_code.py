@@ -210,6 +210,37 @@ def a_figure_is_a_chart():
         equal(s.run("sys.modules['e2b_charts'] = None; f")[1], result("F"))
 
 
+# a stand-in for Pillow
+PILLOW = """
+class Image:
+    def _repr_png_(self):
+        return b"ABC"
+    def __repr__(self):
+        return "I"
+    def save(self, fp, format=None):
+        (open(fp, "w") if isinstance(fp, str) else fp).write("saved as " + format)
+    def show(self, title=None):
+        raise OSError("no viewer")
+"""
+
+
+def a_picture_that_is_shown_or_saved():
+    with Code() as s:
+        lib, saved = os.path.join(s.work_dir, "lib"), os.path.join(s.work_dir, "saved")
+        os.makedirs(lib + "/PIL")
+        for name, text in (("__init__.py", ""), ("Image.py", PILLOW)):
+            with open(os.path.join(lib, "PIL", name), "w") as f:
+                f.write(text)
+        picture = result("I", False, png="QUJD\n")
+        s.run("import sys; sys.path.insert(0, %r); before = list(sys.modules)" % lib)
+        equal(s.text("'PIL' in before"), "False", "nothing loads it before a cell does")
+        equal(s.run("from PIL import Image; Image.Image().show('title')")[1:], [picture, END])
+        equal(s.run("Image.Image().save(%r, format='x')" % saved)[1:], [picture, END])
+        with open(saved) as f:
+            equal(f.read(), "saved as x")
+        equal(s.run("Image.Image().save(sys.stdout, 'y')")[1], {"type": "stdout", "text": "saved as y"})
+
+
 def a_table_is_data():
     if subprocess.run([PYTHON, "-c", "import pandas"], stderr=subprocess.DEVNULL).returncode:
         raise Skip("there is no pandas (package python3-pandas)")
@@ -475,8 +506,8 @@ if __name__ == "__main__":
     if subprocess.run([PYTHON, "-c", "import ipykernel"], stderr=subprocess.DEVNULL).returncode:
         skip_all("there is no kernel for %s: apt-get install python3-ipykernel" % PYTHON)
     sys.exit(run_tests([
-        nothing_runs_before_it_is_needed, executions, a_plot_is_a_picture, a_figure_is_a_chart, a_table_is_data,
-        contexts, variables,
+        nothing_runs_before_it_is_needed, executions, a_plot_is_a_picture, a_figure_is_a_chart,
+        a_picture_that_is_shown_or_saved, a_table_is_data, contexts, variables,
         other_kernels, a_client_that_leaves_interrupts, endless_output_of_nobody, a_line_every_five_seconds,
         killed_kernel, killed_interpreter, a_slow_reader_holds_its_kernel, a_hundred_wait, hostile_bodies,
         without_a_kernel]))

@@ -30,13 +30,16 @@
 #define TAKE_MS 30000
 #define CODE_MAX (16u << 20)
 
-/* First cell of a Python kernel: no colours, and the forms of results that clients know. It leaves
- * no name behind. */
+/* First cell of a Python kernel: no colours, the forms of results that clients know, and the
+ * pictures of Pillow that a cell shows or saves to a path, as in E2B's template. It leaves no name
+ * behind. */
 static const char python_init[] =
     "get_ipython().run_line_magic('colors', 'nocolor')\n"
     "exec('''\n"
     "import json, sys\n"
+    "from importlib.util import find_spec\n"
     "from IPython.core.formatters import BaseFormatter, JSONFormatter\n"
+    "from IPython.display import display\n"
     "from traitlets import ObjectName, Unicode\n"
     "def plain(o):\n"
     "    return o.isoformat() if hasattr(o, 'isoformat') else o.tolist()\n"
@@ -78,6 +81,30 @@ static const char python_init[] =
     "            return clean(chart_figure_to_dict(o))\n"
     "        except Exception:\n"
     "            return None\n"
+    "class Pictures:\n"
+    "    def find_spec(self, name, path=None, target=None):\n"
+    "        if name != 'PIL.Image':\n"
+    "            return None\n"
+    "        sys.meta_path.remove(self)\n"
+    "        spec = find_spec(name)\n"
+    "        if spec is not None:\n"
+    "            load = spec.loader.exec_module\n"
+    "            def both(module):\n"
+    "                del spec.loader.exec_module\n"
+    "                load(module)\n"
+    "                publish(module.Image)\n"
+    "            spec.loader.exec_module = both\n"
+    "        return spec\n"
+    "def publish(image):\n"
+    "    write = image.save\n"
+    "    def show(self, *unused, **unused_more):\n"
+    "        display(self)\n"
+    "    def save(self, fp, *args, **more):\n"
+    "        if isinstance(fp, str):\n"
+    "            display(self)\n"
+    "        return write(self, fp, *args, **more)\n"
+    "    image.show, image.save = show, save\n"
+    "sys.meta_path.insert(0, Pictures())\n"
     "f = ip.display_formatter\n"
     "f.formatters['application/json'] = Json(parent=f)\n"
     "f.formatters['e2b/data'] = Data(parent=f)\n"
