@@ -405,21 +405,28 @@ arguments(int64_t key, const char *name, struct json_object **ret, struct hr_err
 	return *ret != NULL ? HR_FLEET_OK : HR_FLEET_BROKEN;
 }
 
-/* Checks what the key has before a new snapshot. *ret_bytes is their size. */
+/* Checks what the key has before a new snapshot. *ret_bytes is the size of those that stay. */
 static enum hr_fleet_result
-check_others(
-    struct hr_fleet *f, int64_t key, const char *name, int64_t *ret_bytes, struct hr_err *err)
+check_others(struct hr_fleet *f, int64_t key, const struct hr_fleet_copy *how, int64_t *ret_bytes,
+    struct hr_err *err)
 {
 	HR_PUT struct json_object *list = NULL;
+	struct json_object *same;
 	size_t i;
 
 	if (hr_fleet_snapshots(f, key, "", &list, err) != 0)
 		return HR_FLEET_BROKEN;
 	for (*ret_bytes = i = 0; i < hr_json_count(list); i++)
 		*ret_bytes += hr_json_int_at(hr_json_entry(list, i), "bytes");
-	if (name != NULL && hr_json_find(list, "name", name) != NULL) {
+	same = how->name != NULL ? hr_json_find(list, "name", how->name) : NULL;
+	if (same != NULL && how->replaces) {
+		*ret_bytes -= hr_json_int_at(same, "bytes");
+		return HR_FLEET_OK;
+	}
+	if (same != NULL) {
 		(void)hr_err_set(err, HR_E_INVAL,
-		    "there is a snapshot \"%s\" already: remove it, or choose another name", name);
+		    "there is a snapshot \"%s\" already: remove it, or choose another name",
+		    how->name);
 		return HR_FLEET_DECLINED;
 	}
 	if (hr_json_count(list) < HR_FLEET_SNAPSHOTS_MAX)
@@ -455,22 +462,25 @@ make(struct hr_fleet *f, const char *id, struct json_object *args, int64_t bytes
 
 /* Makes the snapshot in the turn of the key. */
 static enum hr_fleet_result
-snapshot(struct hr_fleet *f, int64_t key, const char *id, const char *name,
-    struct hr_fleet_row *row, struct json_object **ret, struct hr_err *err)
+snapshot(struct hr_fleet *f, int64_t key, const struct hr_fleet_copy *how, struct hr_fleet_row *row,
+    struct json_object **ret, struct hr_err *err)
 {
 	HR_PUT struct json_object *args = NULL;
 	HR_PUT struct json_object *record = NULL;
 	HR_FREE char *text = NULL;
 	struct entered e = {.turn = NULL};
 	int64_t bytes = 0;
-	enum hr_fleet_result r = arguments(key, name, &args, err);
+	enum hr_fleet_result r = arguments(key, how->name, &args, err);
 
 	if (r == HR_FLEET_OK)
-		r = check_others(f, key, name, &bytes, err);
+		r = check_others(f, key, how, &bytes, err);
+	if (r == HR_FLEET_OK && how->replaces &&
+	    hr_json_set(args, "replaces", json_object_new_boolean(true), err) != 0)
+		r = HR_FLEET_BROKEN;
 	if (r != HR_FLEET_OK)
 		return r;
 	(void)pthread_mutex_lock(&f->lock);
-	r = enter(f, key, id, true, row, &e, err);
+	r = enter(f, key, how->id, true, row, &e, err);
 	if (r == HR_FLEET_OK)
 		r = make(f, row->id, args, bytes, &text, err);
 	leave(f, &e);
@@ -485,8 +495,8 @@ snapshot(struct hr_fleet *f, int64_t key, const char *id, const char *name,
 }
 
 enum hr_fleet_result
-hr_fleet_snapshot(struct hr_fleet *f, const struct hr_fleet_key *k, const char *id,
-    const char *name, struct hr_fleet_row *row, struct json_object **ret, struct hr_err *err)
+hr_fleet_snapshot(struct hr_fleet *f, const struct hr_fleet_key *k, const struct hr_fleet_copy *how,
+    struct hr_fleet_row *row, struct json_object **ret, struct hr_err *err)
 {
 	struct hr_fleet_place turn;
 	enum hr_fleet_result r;
@@ -496,7 +506,7 @@ hr_fleet_snapshot(struct hr_fleet *f, const struct hr_fleet_key *k, const char *
 	/* the key's long answers have turns of their own */
 	if (!hr_fleet_turn_take(f, &turn, -k->id))
 		return HR_FLEET_LATE;
-	r = snapshot(f, k->id, id, name, row, ret, err);
+	r = snapshot(f, k->id, how, row, ret, err);
 	hr_fleet_turn_give(f, &turn);
 	return r;
 }

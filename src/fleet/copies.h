@@ -29,11 +29,16 @@ hr_fleet_fork(struct hr_fleet *f, const struct hr_fleet_key *k, const struct hr_
 
 /* Writes the tag of a snapshot. Returns -1 with *err set if the name is not valid. */
 int hr_fleet_tag(int64_t key, const char *name, char ret[HR_FLEET_TAG], struct hr_err *err);
+struct hr_fleet_copy {
+	const char *id;   /* the sandbox */
+	const char *name; /* NULL: a new one */
+	bool replaces;    /* takes the place of the key's snapshot with that name */
+};
 /* Copies the files of a sandbox of the key. Those of one key are made one after another, so that
  * the limits hold. The caller puts *ret, an entry of the list. */
 enum hr_fleet_result
-hr_fleet_snapshot(struct hr_fleet *f, const struct hr_fleet_key *k, const char *id,
-    const char *name, struct hr_fleet_row *row, struct json_object **ret, struct hr_err *err);
+hr_fleet_snapshot(struct hr_fleet *f, const struct hr_fleet_key *k, const struct hr_fleet_copy *how,
+    struct hr_fleet_row *row, struct json_object **ret, struct hr_err *err);
 /* Lists the snapshots of the key whose names begin with `prefix`: [{"name", "runtime_id",
  * "created", "files", "bytes", "still"}]. `key` 0: those of all keys, with the member "key". The
  * caller puts *ret. */

@@ -26,7 +26,8 @@ enum hr_fleet_pause {
 
 /* The calls that copies() takes, with their arguments. */
 #define HR_COPIES_FORK "fork" /* {"ids": [ID], "freeze"?: BOOLEAN, "user"?: NAME} */
-/* {"tag": NAME, "most"?: BYTES}; answers its record; HR_E_TOOLARGE: it would take more */
+/* {"tag": NAME, "most"?: BYTES, "replaces"?: BOOLEAN}; answers its record; HR_E_TOOLARGE: it would
+ * take more */
 #define HR_COPIES_MAKE "snapshot"
 #define HR_COPIES_LIST "snapshots"    /* id "", {"prefix": TEXT}; answers their records */
 #define HR_COPIES_REMOVE "unsnapshot" /* id "", {"tag": NAME} */

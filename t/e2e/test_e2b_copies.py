@@ -136,6 +136,12 @@ def snapshots(uid):
         deep = make("/sandboxes/%s/snapshots" % p["sandboxID"], name="deep")
         equal(deep, "deep.base")
         equal(read(f, f.create(templateID=deep), "file"), "first")
+        # the same name again: its new files, while sandboxes that came from the old ones keep theirs
+        write(f, o, "file", "third")
+        equal((make(name="my-tools"), len(found()), len(os.listdir(f.path("fleet", "sandboxes", "snapshots")))),
+              ("my-tools.base", 3, 3))
+        r = f.create(templateID="my-tools")
+        equal((read(f, r, "file"), read(f, p, "file")), ("third", "first"))
         # pages, filters
         names = sorted(found())
         pages, token = [], ""
@@ -155,8 +161,7 @@ def snapshots(uid):
         # refused
         for body, status in (({}, 501), ({"memory": True}, 501), ({"memory": 0}, 400),
                              ({"memory": False, "name": 1}, 400),
-                             ({"memory": False, "name": "a/b"}, 400), ({"memory": False, "name": "x" * 97}, 400),
-                             ({"memory": False, "name": "my-tools"}, 409)):
+                             ({"memory": False, "name": "a/b"}, 400), ({"memory": False, "name": "x" * 97}, 400)):
             equal(f.api("POST", path, body)[0], status, body)
         equal(f.api("POST", path, {"memory": False}, key=other)[0], 404)
         equal((found("", other), f.api("DELETE", "/templates/my-tools.base", key=other)[0]), ([], 404))

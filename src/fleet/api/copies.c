@@ -147,7 +147,8 @@ hr_fleet_call_snapshot(struct hr_fleet_call *c)
 	}
 	if (!is_own(c, id) || !can(c))
 		return;
-	r = hr_fleet_snapshot(c->api->fleet, &c->key, id, hr_json_text(name), &row, &o, &err);
+	r = hr_fleet_snapshot(c->api->fleet, &c->key,
+	    &(struct hr_fleet_copy){.id = id, .name = hr_json_text(name)}, &row, &o, &err);
 	if (r != HR_FLEET_OK) {
 		hr_fleet_refuse(c->a, r, &row, &err);
 		return;

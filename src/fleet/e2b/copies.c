@@ -242,7 +242,9 @@ hr_e2b_snapshot(struct hr_fleet_call *c)
 	if (hr_e2b_find(c, &row) != 0 || name_snapshot(c, &row, name) != 0)
 		return;
 	hr_fleet_row_done(&row);
-	r = hr_fleet_snapshot(c->api->fleet, &c->key, c->rest, name, &row, &o, &err);
+	/* a name that is taken is that of the new files, as in the original */
+	r = hr_fleet_snapshot(c->api->fleet, &c->key,
+	    &(struct hr_fleet_copy){.id = c->rest, .name = name, .replaces = true}, &row, &o, &err);
 	if (r != HR_FLEET_OK) {
 		refuse(c, r, &row, &err);
 		return;

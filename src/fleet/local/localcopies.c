@@ -71,7 +71,9 @@ hr_local_copies(const struct hr_local_copies *l, const char *what, const char *i
 	if (strcmp(what, HR_COPIES_FORK) == 0)
 		return fork_it(s, o, ret_json, err);
 	if (strcmp(what, HR_COPIES_MAKE) == 0)
-		return hr_box_snapshot_within(
-		    s, hr_json_text_at(o, "tag"), hr_json_int_at(o, "most"), ret_json, err);
+		return hr_box_snapshot_within(s, hr_json_text_at(o, "tag"),
+		    &(struct hr_box_bounds){.most = hr_json_int_at(o, "most"),
+			.replaces = hr_json_true_at(o, "replaces")},
+		    ret_json, err);
 	return hr_err_set(err, HR_E_INVAL, "an engine does not do \"%.40s\"", what);
 }

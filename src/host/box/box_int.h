@@ -39,6 +39,7 @@ struct hr_box {
 	 * is no branch */
 	const char *prepared, *parent;
 	int64_t most;          /* bytes of a snapshot; 0: no limit */
+	bool replaces;         /* true: a snapshot may take the tag of another one */
 	struct hr_strv groups; /* directories of the control groups */
 	char *url;             /* "unix:" and the caller's path of it; NULL: none */
 	bool new_dir; /* this process made the directory: it is removed if the start fails */

@@ -175,6 +175,15 @@ check_size(const char *said, int64_t most, struct hr_err *err)
 				   bytes, most);
 }
 
+/* Chooses the tag of a new snapshot. */
+static int
+choose(const struct hr_box_store *s, const struct hr_box *b, const char *tag, char **ret,
+    struct hr_err *err)
+{
+	return b->replaces && tag != NULL ? hr_text_set(ret, tag, err)
+					  : hr_box_store_choose(s, b->h->sid, tag, ret, err);
+}
+
 static int
 make(const struct hr_box_store *s, struct hr_box *b, const char *tag, char **ret_json,
     struct hr_err *err)
@@ -201,10 +210,11 @@ make(const struct hr_box_store *s, struct hr_box *b, const char *tag, char **ret
 	while (r == 0) {
 		free(*ret_json);
 		*ret_json = NULL;
-		if (hr_box_store_choose(s, b->h->sid, tag, &name, err) < 0 ||
+		if (choose(s, b, tag, &name, err) < 0 ||
 		    compose(b, name, paused || group != NULL, hr_buf_str(&said), ret_json, err) < 0)
 			return -1;
-		r = hr_box_store_finish(s, name, *ret_json, err);
+		r = b->replaces ? hr_box_store_replace(s, b->h, name, *ret_json, err)
+				: hr_box_store_finish(s, name, *ret_json, err);
 	}
 	return r < 0 ? -1 : 0;
 }
@@ -229,8 +239,7 @@ hr_box_snapshot(void *self, const char *tag, char **ret_json, struct hr_err *err
 
 	*ret_json = NULL;
 	if ((tag != NULL && hr_box_check_tag(tag, err) < 0) ||
-	    hr_box_store_open(&s, b->h, err) < 0 ||
-	    hr_box_store_choose(&s, b->h->sid, tag, &name, err) < 0 ||
+	    hr_box_store_open(&s, b->h, err) < 0 || choose(&s, b, tag, &name, err) < 0 ||
 	    hr_box_hold(b, &s.locks[1], err) < 0 || hr_box_store_begin(&s, b->h, err) < 0)
 		return -1;
 	r = make(&s, b, tag, ret_json, err);
@@ -238,13 +247,18 @@ hr_box_snapshot(void *self, const char *tag, char **ret_json, struct hr_err *err
 }
 
 int
-hr_box_snapshot_within(
-    struct hr_sandbox *s, const char *tag, int64_t most, char **ret_json, struct hr_err *err)
+hr_box_snapshot_within(struct hr_sandbox *s, const char *tag, const struct hr_box_bounds *bounds,
+    char **ret_json, struct hr_err *err)
 {
-	if (most > 0 && strcmp(s->ops->name, "box") != 0)
-		return hr_err_set(err, HR_E_UNSUPPORTED, "only snapshots of boxes have a limit");
-	if (most > 0)
-		((struct hr_box *)s->self)->most = most;
+	const bool is_box = strcmp(s->ops->name, "box") == 0;
+
+	if ((bounds->most > 0 || bounds->replaces) && !is_box)
+		return hr_err_set(err, HR_E_UNSUPPORTED,
+		    "only snapshots of boxes have a limit, or replace others");
+	if (is_box) {
+		((struct hr_box *)s->self)->most = bounds->most;
+		((struct hr_box *)s->self)->replaces = bounds->replaces;
+	}
 	return hr_sandbox_snapshot(s, tag, ret_json, err);
 }
 

@@ -2,6 +2,7 @@
 #ifndef HR_HOST_BOX_SNAPSHOT_H
 #define HR_HOST_BOX_SNAPSHOT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -9,10 +10,16 @@
 
 struct hr_sandbox;
 
-/* Makes a snapshot, as hr_sandbox_snapshot(), that takes at most so many bytes; 0: no limit.
- * Returns 0, or -1 with *err set and nothing made, HR_E_TOOLARGE if it would take more. */
-int hr_box_snapshot_within(
-    struct hr_sandbox *s, const char *tag, int64_t most, char **ret_json, struct hr_err *err);
+struct hr_box_bounds {
+	int64_t most;  /* bytes; 0: no limit */
+	bool replaces; /* true: takes the place of a snapshot with its tag; false: such a tag is an
+			* error */
+};
+
+/* Makes a snapshot, as hr_sandbox_snapshot(). Returns 0, or -1 with *err set and nothing changed,
+ * HR_E_TOOLARGE if it would take more than it may. */
+int hr_box_snapshot_within(struct hr_sandbox *s, const char *tag,
+    const struct hr_box_bounds *bounds, char **ret_json, struct hr_err *err);
 
 /* Lists the records of the snapshots whose tags begin with `prefix` as a JSON array, in the order
  * of their tags; the caller frees. Returns 0, or -1 with *err set. */

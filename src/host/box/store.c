@@ -255,19 +255,55 @@ hr_box_store_choose(
 	return hr_err_set(err, HR_E_TOOLARGE, "the sandbox has %d snapshots: give a name", n - 1);
 }
 
+static int
+write_record(const struct hr_box_store *s, const char *json, struct hr_err *err)
+{
+	HR_FREE char *record = hr_path_join(s->at, RECORD);
+
+	return record != NULL ? hr_path_write(record, json, strlen(json), 0600, err)
+			      : hr_err_nomem(err);
+}
+
 int
 hr_box_store_finish(
     const struct hr_box_store *s, const char *tag, const char *json, struct hr_err *err)
 {
-	HR_FREE char *record = hr_path_join(s->at, RECORD);
-
-	if (record == NULL)
-		return hr_err_nomem(err);
-	if (hr_path_write(record, json, strlen(json), 0600, err) < 0)
+	if (write_record(s, json, err) < 0)
 		return -1;
 	if (hr_path_rename_free(s->dir, s->name, s->dir, tag) == 0)
 		return 1;
 	return errno == EEXIST ? 0 : hr_err_sys(err, errno, "name the snapshot %s", tag);
+}
+
+int
+hr_box_store_replace(const struct hr_box_store *s, const struct hr_backend_host *h, const char *tag,
+    const char *json, struct hr_err *err)
+{
+	int locks[HR_BOX_LOCKS] = {-1, -1}, r = -1;
+	HR_FREE char *path = hr_path_join(s->path, tag);
+	struct hr_err why = {0};
+
+	if (path == NULL)
+		return hr_err_nomem(err);
+	if (hold(h, path, LOCK_EX, &locks[0], err) < 0)
+		goto out;
+	if (locks[0] < 0) {
+		r = hr_box_store_finish(s, tag, json, err);
+		goto out;
+	}
+	if (write_record(s, json, err) < 0)
+		goto out;
+	if (renameat2(s->dir, s->name, s->dir, tag, RENAME_EXCHANGE) != 0) {
+		(void)hr_err_sys(err, errno, "replace the snapshot %s", tag);
+		goto out;
+	}
+	r = 1;
+	/* the next change tries again to remove the replaced one */
+	if (hr_box_remove_tree(locks, s->at, &why) < 0 && h->log != NULL)
+		h->log(h->arg, why.msg);
+out:
+	hr_fd_close(&locks[0]);
+	return r;
 }
 
 int
