@@ -320,6 +320,38 @@ START_TEST(network_table)
 }
 END_TEST
 
+/* A denied entry goes and its neighbours stay; an address that was not allowed is listed as denied.
+ */
+START_TEST(denied_entries)
+{
+	static const struct {
+		const char *entry, *left; /* NULL: an error */
+	} rows[] = {{"b", "{\"allowOut\":[\"a\",\"c\"],\"presets\":[\"npm\",\"pypi\"]}"},
+	    {"c", "{\"allowOut\":[\"a\"],\"presets\":[\"npm\",\"pypi\"]}"},
+	    {"npm", "{\"allowOut\":[\"a\"],\"presets\":[\"pypi\"]}"}, {"c", NULL},
+	    {"192.0.2.0/24",
+		"{\"allowOut\":[\"a\"],\"presets\":[\"pypi\"],\"denyOut\":[\"192.0.2.0/24\"]}"}};
+	static const char text[] =
+	    "{\"allowOut\":[\"a\",\"b\",\"c\"],\"presets\":[\"npm\",\"pypi\"]}";
+	struct hr_err err = {0};
+	struct json_object *o = hr_rules_decode(text, sizeof(text) - 1, &err);
+	int i;
+
+	ck_assert_ptr_nonnull(o);
+	for (i = 0; i < N(rows); i++) {
+		const int r = hr_rules_deny(o, NULL, rows[i].entry, &err);
+
+		ck_assert_int_eq(r, rows[i].left != NULL ? 0 : -1);
+		if (rows[i].left != NULL)
+			ck_assert_str_eq(
+			    json_object_to_json_string_ext(
+				o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE),
+			    rows[i].left);
+	}
+	json_object_put(o);
+}
+END_TEST
+
 static void
 load_rules(const char *text, mode_t mode, struct hr_config *c, int want, struct hr_err *err)
 {
@@ -386,6 +418,7 @@ main(void)
 	tcase_add_loop_test(tc, mcp_lists, 0, N(mcp));
 	tcase_add_test(tc, mcp_from_where);
 	tcase_add_test(tc, network_table);
+	tcase_add_test(tc, denied_entries);
 	tcase_add_test(tc, network_file);
 	tcase_add_test(tc, network_elsewhere);
 	suite_add_tcase(s, tc);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lines.h"
 
@@ -182,6 +183,30 @@ START_TEST(templates_are_names_of_images)
 }
 END_TEST
 
+/* A factor multiplies the limits of a sandbox; the machine is the limit above and without them. */
+START_TEST(limits_of_sandboxes)
+{
+	const int64_t cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	const int64_t mb = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / (1024 * 1024);
+	const struct {
+		int64_t percent, mb, factor, want_cpus, want_mb;
+	} rows[] = {{0, 0, 1, cpus, mb}, {50, 64, 1, 1, 64}, {50, 64, 2, 1, 128},
+	    {1 << 20, 1 << 30, 1, cpus, mb}};
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct hr_fleet_options o = {
+		    .cpu_percent = rows[i].percent, .memory_mb = rows[i].mb};
+		const struct hr_fleet_api api = {.options = &o};
+		int64_t has_cpus = 0, has_mb = 0;
+
+		hr_e2b_limits(&api, rows[i].factor, &has_cpus, &has_mb);
+		ck_assert_int_eq(has_cpus, rows[i].want_cpus);
+		ck_assert_int_eq(has_mb, rows[i].want_mb);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -196,5 +221,6 @@ main(void)
 	tcase_add_test(tc, keys_have_two_texts);
 	EACH(paths_stay_below_their_prefix, paths);
 	tcase_add_test(tc, templates_are_names_of_images);
+	tcase_add_test(tc, limits_of_sandboxes);
 	return lines_run(s);
 }

@@ -1000,6 +1000,28 @@ START_TEST(records_beside)
 }
 END_TEST
 
+/* A list has the records alone, in order, under the names of their files. */
+START_TEST(records_in_a_list)
+{
+	static const char record[] = "{\"sid\":\"x\",\"runtime\":\"local\"}";
+	static const char *const files[] = {
+	    "b.json", "a.json", ".json", ".c.json", "d.json~", "e.log", "f.jso", "g.jsonx"};
+	struct hr_err err = {0};
+	HR_FREE char *text = NULL;
+	size_t i;
+
+	for (i = 0; i < sizeof(files) / sizeof(*files); i++)
+		ck_assert_int_eq(
+		    hr_path_write(files[i], record, sizeof(record) - 1, 0600, NULL), 0);
+	text = hr_sandbox_list(".", &err);
+	ck_assert_msg(text != NULL, "%s", err.msg);
+	ck_assert_str_eq(
+	    text, "[{\"sid\":\"a\",\"runtime\":\"local\"},{\"sid\":\"b\",\"runtime\":\"local\"}]");
+	for (i = 0; i < sizeof(files) / sizeof(*files); i++)
+		ck_assert_int_eq(unlink(files[i]), 0);
+}
+END_TEST
+
 /* No value ends the text it stands in. */
 START_TEST(record_texts)
 {
@@ -1258,6 +1280,7 @@ main(void)
 	tcase_add_test(tc, zips);
 	tcase_add_test(tc, tars);
 	tcase_add_test(tc, records_beside);
+	tcase_add_test(tc, records_in_a_list);
 	tcase_add_test(tc, record_texts);
 	tcase_add_test(tc, module_that_is_not_there);
 	tcase_add_test(tc, directory_of_a_socket);

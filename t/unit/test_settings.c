@@ -392,6 +392,57 @@ START_TEST(every_setting_is_documented)
 }
 END_TEST
 
+/* Changes one setting in two ways, one of which is not the default. Returns true if both were
+ * adopted. */
+static bool
+is_adopted(const char *name)
+{
+	static const char *const values[] = {"1", "2", "true", "false", "70000", "80000"};
+	bool all = true;
+	unsigned n = 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		struct hr_settings old, fresh;
+		const char *stays;
+
+		ck_assert_int_eq(hr_settings_init(&old, NULL), 0);
+		ck_assert_int_eq(hr_settings_init(&fresh, NULL), 0);
+		if (hr_settings_set(&fresh, name, values[i], NULL) == 0) {
+			stays = hr_settings_adopt(&old, &fresh);
+			ck_assert(stays == NULL || strcmp(stays, name) == 0);
+			all = all && stays == NULL;
+			n++;
+		}
+		hr_settings_done(&old);
+		hr_settings_done(&fresh);
+	}
+	/* a list of strings can be set in a file alone, and no reload applies one */
+	ck_assert_msg(n == 0 || n >= 2, "%s takes %u of the values", name, n);
+	return n > 0 && all;
+}
+
+/* A reload applies the settings with the mark "reload" in the manual, and no other. */
+START_TEST(reloads_as_documented)
+{
+	const char *top = getenv("srcdir"), *name, *line;
+	HR_BUF(text, 1 << 20);
+	HR_FREE char *path = hr_path_join(top != NULL ? top : ".", "man/handrail.conf.5.in");
+	char want[80];
+	size_t i;
+
+	ck_assert_msg(hr_path_read(path, &text, &err) == 0, "%s", err.msg);
+	for (i = 0; (name = hr_settings_name(i)) != NULL; i++) {
+		(void)snprintf(want, sizeof(want), ".It Cm %s Pq ", name);
+		line = strstr(hr_buf_str(&text), want);
+		ck_assert_msg(line != NULL, "%s has no type in the manual", name);
+		ck_assert_msg(is_adopted(name) == (memmem(line, strcspn(line, "\n"), "; Em reload",
+						       strlen("; Em reload")) != NULL),
+		    "%s: a reload does not what the manual says", name);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -419,6 +470,7 @@ main(void)
 	tcase_add_loop_test(tc, integers_as_python_reads_them, 0, 17);
 	tcase_add_test(tc, the_sample_file_is_the_defaults);
 	tcase_add_test(tc, every_setting_is_documented);
+	tcase_add_test(tc, reloads_as_documented);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);
