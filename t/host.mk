@@ -51,7 +51,7 @@ endif
 t_unit_test_box_SOURCES = %D%/unit/test_box.c
 t_unit_test_box_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_box_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=access,--wrap=box_mount_copy,--wrap=box_mount_flags \
-	-Wl,--wrap=box_mount_move,--wrap=box_mount_new,--wrap=hr_random_uuid
+	-Wl,--wrap=box_mount_move,--wrap=box_mount_new,--wrap=hr_random_uuid,--wrap=open
 t_unit_test_box_LDADD = libbox.la $(CHECK_LIBS)
 t_unit_test_egress_told_SOURCES = %D%/unit/test_egress_told.c
 t_unit_test_egress_told_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)

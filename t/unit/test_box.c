@@ -5,11 +5,14 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/random.h"
 #include "box/ids.h"
 #include "box/mask.h"
 #include "box/mount.h"
@@ -182,11 +185,20 @@ START_TEST(subordinate_ids)
 }
 END_TEST
 
-/* ---- the mask, of a kernel without a boot ID; no mount is made ---- */
+/* ---- the mask; no mount is made ---- */
 
-static bool hides_others; /* another file was hidden */
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+
+enum refusal { REFUSES_COPY, REFUSES_FLAGS, REFUSES_MOVE, REFUSES_NOTHING };
+
+static bool hides_others, has_boot_id;
+static int put = -1;  /* the file that is to replace the boot ID */
+static int copy = -1; /* the mount of that file; the mask closes it */
+static enum refusal refusal = REFUSES_NOTHING;
 
 int __wrap_access(const char *path, int mode);
+int __wrap_open(const char *path, int flags, ...);
+int __real_open(const char *path, int flags, ...);
 int __wrap_hr_random_uuid(char *ret, struct hr_err *err);
 int __wrap_box_mount_copy(int at, const char *path, unsigned flags);
 int __wrap_box_mount_flags(int fd, unsigned flags, uint64_t attributes);
@@ -197,36 +209,71 @@ int
 __wrap_access(const char *path, int mode)
 {
 	(void)mode;
-	ck_assert_str_eq(path, "/proc/sys/kernel/random/boot_id");
-	errno = ENOENT;
-	return -1;
+	ck_assert_str_eq(path, BOOT_ID);
+	errno = has_boot_id ? 0 : ENOENT;
+	return has_boot_id ? 0 : -1;
+}
+
+int
+__wrap_open(const char *path, int flags, ...)
+{
+	va_list ap;
+	int mode;
+
+	if (strcmp(path, "/dev/boot_id") == 0)
+		return dup(put);
+	va_start(ap, flags);
+	mode = (flags & O_CREAT) != 0 ? va_arg(ap, int) : 0;
+	va_end(ap);
+	return __real_open(path, flags, mode);
 }
 
 int
 __wrap_hr_random_uuid(char *ret, struct hr_err *err)
 {
-	(void)ret, (void)err;
-	ck_abort_msg("a boot ID was made");
+	(void)err;
+	ck_assert_msg(has_boot_id, "a boot ID was made");
+	memset(ret, 'a', HR_UUID_TEXT - 1);
+	ret[HR_UUID_TEXT - 1] = '\0';
+	return 0;
+}
+
+static int
+refuse(enum refusal at)
+{
+	errno = refusal == at ? EPERM : 0;
+	return refusal == at ? -1 : 0;
 }
 
 int
 __wrap_box_mount_copy(int at, const char *path, unsigned flags)
 {
-	(void)at, (void)path, (void)flags;
-	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	(void)at, (void)flags;
+	if (strcmp(path, "/dev/boot_id") != 0)
+		return fd;
+	copy = fd;
+	if (refuse(REFUSES_COPY) == 0)
+		return fd;
+	(void)close(fd);
+	errno = EPERM;
+	return -1;
 }
 
 int
 __wrap_box_mount_flags(int fd, unsigned flags, uint64_t attributes)
 {
-	(void)fd, (void)flags, (void)attributes;
-	return 0;
+	(void)flags, (void)attributes;
+	return fd == copy ? refuse(REFUSES_FLAGS) : 0;
 }
 
 int
 __wrap_box_mount_move(int from, const char *to)
 {
-	(void)from, (void)to;
+	(void)from;
+	if (strcmp(to, BOOT_ID) == 0)
+		return refuse(REFUSES_MOVE);
 	hides_others = true;
 	return 0;
 }
@@ -242,8 +289,34 @@ START_TEST(no_boot_id)
 {
 	struct hr_err e = {0};
 
+	has_boot_id = false;
 	ck_assert_msg(box_mask(&e) == 0, "%s", e.msg);
 	ck_assert(hides_others);
+}
+END_TEST
+
+/* A box with the host's boot ID does not start. */
+START_TEST(boot_id)
+{
+	struct hr_err e = {0};
+	char text[HR_UUID_TEXT + 1] = "";
+
+	has_boot_id = true;
+	refusal = (enum refusal)_i;
+	copy = -1;
+	put = memfd_create("boot_id", MFD_CLOEXEC);
+	ck_assert_int_ge(put, 0);
+	if (refusal == REFUSES_NOTHING) {
+		ck_assert_msg(box_mask(&e) == 0, "%s", e.msg);
+	} else {
+		ck_assert_int_lt(box_mask(&e), 0);
+		ck_assert_str_eq(e.msg, "replace " BOOT_ID ": Operation not permitted");
+	}
+	ck_assert_int_eq(pread(put, text, sizeof(text), 0), HR_UUID_TEXT);
+	ck_assert_str_eq(text, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n");
+	(void)close(put);
+	has_boot_id = false;
+	refusal = REFUSES_NOTHING;
 }
 END_TEST
 
@@ -261,6 +334,7 @@ main(void)
 	tcase_add_test(t, too_many_mounts);
 	tcase_add_test(t, subordinate_ids);
 	tcase_add_test(t, no_boot_id);
+	tcase_add_loop_test(t, boot_id, REFUSES_COPY, REFUSES_NOTHING + 1);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);

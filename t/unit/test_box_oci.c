@@ -238,6 +238,27 @@ START_TEST(holes_of_an_image)
 }
 END_TEST
 
+/* A file without data takes no room, in the layer or in the box. */
+START_TEST(a_file_of_one_hole)
+{
+	struct hr_err err = {0};
+	struct oci_blob blob;
+	struct stat st;
+	int fd = open_deep(from, 0, 1, O_WRONLY | O_CREAT);
+
+	ck_assert_int_eq(ftruncate(fd, 64 << 20), 0);
+	(void)close(fd);
+	ck_assert_msg(oci_pack(from, layer, &blob, &err) == 0, "%s", err.msg);
+	ck_assert_uint_lt(blob.size, 1 << 20);
+	ck_assert_msg(unpack(&err) == 0, "%s", err.msg);
+	fd = open_deep(to, 0, 1, O_RDONLY);
+	ck_assert_int_eq(fstat(fd, &st), 0);
+	ck_assert_int_eq(st.st_size, 64 << 20);
+	ck_assert_int_lt(st.st_blocks, 2048);
+	(void)close(fd);
+}
+END_TEST
+
 /* The first range cannot be found, or the second one. */
 START_TEST(holes_that_are_not_reported)
 {
@@ -308,6 +329,7 @@ main(void)
 	tcase_add_test(tc, an_empty_file_needs_no_room);
 	tcase_add_loop_test(tc, attributes_of_an_image, 0, N(attributes));
 	tcase_add_loop_test(tc, holes_of_an_image, 0, N(sparse));
+	tcase_add_test(tc, a_file_of_one_hole);
 	tcase_add_loop_test(tc, holes_that_are_not_reported, 1, 3);
 	suite_add_tcase(s, tc);
 	return lines_run(s);
