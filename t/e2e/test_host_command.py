@@ -57,6 +57,20 @@ def every_option_alone():
         equal(os.path.exists(h.path("state")), False, "nothing was made")
 
 
+def an_argument_too_many():
+    """Each command says how many arguments it takes, and refuses more, also if an option names the sandbox."""
+    with Host() as h:
+        for command in commands(h):
+            usage = h.ok(*command.split() + ["--help"]).split("\n")[0].partition("[OPTION]...")[2]
+            takes = usage.split()
+            if "..." in usage or command == "fleet doctor":  # its arguments are handrail-fleetd's
+                continue
+            words = ["x"] * (len(takes) - (takes[:1] == ["[NAME]"] and command != "id"))
+            done = h("-n", "a", *command.split() + words + ["surplus"])
+            equal((done.returncode, "one argument too many" in done.stderr), (2, True), (command, done.stderr))
+        equal(os.path.exists(h.path("state")), False, "nothing was made")
+
+
 def wrong_values():
     """Every option that takes a value, with one that cannot be."""
     with Host() as h:
@@ -628,7 +642,7 @@ def manual():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (every_option_alone, wrong_values, guessed_words, words_of_docker,
+    for test in (every_option_alone, an_argument_too_many, wrong_values, guessed_words, words_of_docker,
                  variables_of_one_command, statuses, unfinished, answers_in_json, nothing_heavy_is_loaded,
                  events_end_with_their_reader, doctor, images, events, progress, json_everywhere,
                  installed_completion, other_shells, manual):
