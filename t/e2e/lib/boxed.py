@@ -23,11 +23,13 @@ class Launcher:
         self.program = program
         self.storage = tempfile.mkdtemp(prefix="e2e-boxed-")
 
-    def start(self, argv, env, shown):
-        """handraild as process 1 of a box that sees the directories `shown`."""
+    def start(self, argv, env, shown, kept=()):
+        """handraild as process 1 of a box that sees the directories `shown`, and cannot change those of `kept`: a test
+        that empties the box's /tmp would remove a build below the host's /tmp."""
+        kept = [os.path.realpath(d) for d in kept]
         document = {"name": os.path.basename(self.storage).replace("_", "-"), "storage": self.storage, "argv": argv,
                     "env": ["%s=%s" % v for v in env.items()],
-                    "mounts": [{"source": d, "target": d} for d in map(os.path.realpath, shown)]}
+                    "mounts": [{"source": d, "target": d, "read_only": d in kept} for d in map(os.path.realpath, shown)]}
         return Process(self.program, json.dumps(document).encode())
 
     @staticmethod

@@ -82,7 +82,8 @@ class Sandbox(Server):
         return p.stdout
 
     def clean(self, setup=None):
-        """The directories of a scenario, as they were before each recording. The build may be mounted below /tmp."""
+        """The directories of a scenario, as they were before each recording. A build that is mounted below /tmp is
+        read-only (lib/boxed.py)."""
         self.inside("pkill -9 -u %d; cd /; rm -rf /home/user /srv/x; find /tmp -xdev -mindepth 1 -delete; "
                     "mkdir -p /home/user; chown user:user /home/user; chmod 755 /home/user; %s" % (UID, setup or ":"),
                     check=False)

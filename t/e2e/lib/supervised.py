@@ -152,7 +152,7 @@ class Server:
         self.lines, self.whole = [], False
         if self.launcher is not None:
             shown = {self.top, BUILDDIR, SRCDIR, self.env["HANDRAIL_LIBEXECDIR"], *self.shown}
-            self.popen = self.launcher.start([HANDRAILD] + self.args, self.env, sorted(shown))
+            self.popen = self.launcher.start([HANDRAILD] + self.args, self.env, sorted(shown), (BUILDDIR, SRCDIR))
         else:
             self.popen = subprocess.Popen(
                 self.prefix + [HANDRAILD] + self.args, env=self.env, stdin=subprocess.DEVNULL,
