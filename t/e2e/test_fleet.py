@@ -805,6 +805,9 @@ def one_service():
     with Fleet() as f:
         p = f.spawn()
         equal(("another process serves" in p.communicate(timeout=PATIENCE)[1], p.returncode), (True, 1), "a second one")
+        p = f.spawn("--log-level", "loud")
+        equal((p.communicate(timeout=PATIENCE)[1], p.returncode),
+              ("handrail-fleetd: --log-level must be error, warning, notice, info or debug\n", 2))
         nginx = [pid for pid in process.all_pids() if f.dir + "/run/nginx.conf" in process.command_line(pid)]
         equal(len(nginx), 1, "nginx")
 

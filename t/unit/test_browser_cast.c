@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plugins/browser/act/keys.h"
 #include "plugins/browser/browser.h"
 #include "plugins/browser/browser_int.h"
 
@@ -227,11 +228,39 @@ START_TEST(with_rests)
 }
 END_TEST
 
+/* A key that types a character is in one place, also by its name; a keypad's key has a code alone.
+ */
+START_TEST(places_of_keys)
+{
+	static const struct {
+		const char *name;
+		int location; /* -1: no key */
+	} rows[] = {{"Backquote", 0}, {"Digit1", 0}, {"KeyA", 0}, {"F5", 0}, {"ArrowLeft", 0},
+	    {"Enter", 0}, {"Shift", 1}, {"ControlLeft", 1}, {"ControlRight", 2}, {"Numpad7", 3},
+	    {"NumpadEnter", 3}, {"NoSuchKey", -1}};
+	struct br_key k;
+	size_t i;
+	char c;
+
+	for (c = '!'; c <= '~'; c++) {
+		ck_assert_msg(br_key_find(&k, &c, 1, false), "%c", c);
+		ck_assert_msg(k.text[0] == c && k.text[1] == '\0', "%c types %s", c, k.text);
+		ck_assert_msg(k.location == 0, "%c is at place %d", c, k.location);
+	}
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		ck_assert_int_eq(br_key_find(&k, rows[i].name, strlen(rows[i].name), false),
+		    rows[i].location >= 0);
+		if (rows[i].location >= 0)
+			ck_assert_msg(k.location == rows[i].location, "%s", rows[i].name);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
 	Suite *s = suite_create("browser_cast");
-	TCase *c = tcase_create("cast");
+	TCase *c = tcase_create("cast"), *keys = tcase_create("keys");
 	SRunner *r = srunner_create(s);
 	int failed;
 
@@ -243,6 +272,8 @@ main(void)
 	tcase_add_loop_test(c, one_by_one, 1, 5);
 	tcase_add_test(c, with_rests);
 	suite_add_tcase(s, c);
+	tcase_add_test(keys, places_of_keys);
+	suite_add_tcase(s, keys);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);
 	srunner_free(r);

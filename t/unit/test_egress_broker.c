@@ -1,4 +1,5 @@
-/* The parts of handrail-egress that decide nothing: its names, its log, and base/tunnel. */
+/* The parts of handrail-egress that decide nothing: its names, its log, its requests to a proxy,
+ * and base/tunnel. */
 #include "config.h"
 
 #include <arpa/inet.h>
@@ -17,6 +18,7 @@
 #include "base/tunnel.h"
 #include "egress/log.h"
 #include "egress/names.h"
+#include "egress/proxy.h"
 #include "lines.h"
 #include "scratch.h"
 
@@ -430,6 +432,72 @@ START_TEST(a_slow_receiver_stops_the_reader)
 }
 END_TEST
 
+/* ---- the operator's proxy ---- */
+
+/* Reads what a talk has sent to the proxy. */
+static size_t
+sent(int fd, char *bytes, size_t size)
+{
+	const ssize_t n = recv(fd, bytes, size, MSG_DONTWAIT);
+
+	ck_assert_int_gt(n, 0);
+	return (size_t)n;
+}
+
+#define BYTES(text) (text), sizeof(text) - 1
+
+static const struct {
+	bool http;
+	const char *address, *request;
+	size_t len;
+} talks[] = {
+    {false, "192.0.2.7", BYTES("\5\1\0\1\300\0\2\7\1\273")},
+    {false, "2001:db8::5", BYTES("\5\1\0\4\x20\1\r\xb8\0\0\0\0\0\0\0\0\0\0\0\5\1\273")},
+    {true, "192.0.2.7", BYTES("CONNECT 192.0.2.7:443 HTTP/1.1\r\nHost: 192.0.2.7:443\r\n\r\n")},
+    {true, "2001:db8::5",
+	BYTES("CONNECT [2001:db8::5]:443 HTTP/1.1\r\nHost: [2001:db8::5]:443\r\n\r\n")},
+};
+
+/* The proxy gets the address alone, with nothing of what follows it here. */
+START_TEST(requests_to_a_proxy)
+{
+	const struct egress_proxy p = {.http = talks[_i].http};
+	struct egress_talk *t = egress_talk_new(&p, NULL);
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(443)};
+	struct sockaddr_in6 in6 = {
+	    .sin6_family = AF_INET6, .sin6_port = htons(443), .sin6_scope_id = 0x41414141};
+	const bool v6 = strchr(talks[_i].address, ':') != NULL;
+	const char *why = NULL, *answer = talks[_i].http ? "HTTP/1.1 200 OK\r\n\r\n" : NULL;
+	char bytes[256];
+	int ends[2];
+
+	ck_assert_ptr_nonnull(t);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	ck_assert_int_eq(inet_pton(v6 ? AF_INET6 : AF_INET, talks[_i].address,
+			     v6 ? (void *)&in6.sin6_addr : (void *)&in.sin_addr),
+	    1);
+	ck_assert_int_eq(egress_talk_start(t, ends[0],
+			     v6 ? (struct sockaddr *)&in6 : (struct sockaddr *)&in, &why),
+	    0);
+	if (!talks[_i].http) {
+		ck_assert_uint_eq(sent(ends[1], bytes, sizeof(bytes)), 3);
+		ck_assert_mem_eq(bytes, "\5\1\0", 3);
+		ck_assert_int_eq(send(ends[1], "\5\0", 2, 0), 2);
+		ck_assert_int_eq(egress_talk(t, ends[0], &why), 0);
+	}
+	ck_assert_uint_eq(sent(ends[1], bytes, sizeof(bytes)), talks[_i].len);
+	ck_assert_mem_eq(bytes, talks[_i].request, talks[_i].len);
+	if (answer != NULL)
+		ck_assert_int_eq(send(ends[1], answer, strlen(answer), 0), (int)strlen(answer));
+	else
+		ck_assert_int_eq(send(ends[1], "\5\0\0\1\0\0\0\0\0\0", 10, 0), 10);
+	ck_assert_int_eq(egress_talk(t, ends[0], &why), 1);
+	egress_talk_free(t);
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -444,6 +512,7 @@ main(void)
 	tcase_add_test(c, first_bytes_are_looked_at);
 	tcase_add_test(c, a_client_can_wait_and_be_answered);
 	tcase_add_test(c, a_slow_receiver_stops_the_reader);
+	tcase_add_loop_test(c, requests_to_a_proxy, 0, (int)(sizeof(talks) / sizeof(*talks)));
 	suite_add_tcase(s, c);
 	return lines_run(s);
 }

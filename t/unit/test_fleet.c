@@ -1105,6 +1105,28 @@ START_TEST(a_warm_one_of_no_use_is_made_anew)
 }
 END_TEST
 
+/* A member that a start does not know counts, too: the whole request is kept. */
+START_TEST(a_pool_with_a_request_that_is_too_long)
+{
+	HR_PUT struct json_object *pools = NULL;
+	struct hr_json_error why;
+	struct hr_err err = {0};
+	HR_BUF(text, 4u << 20);
+	int i;
+
+	begin(&few);
+	hr_buf_adds(&text, "[{\"name\":\"p\",\"size\":1,\"request\":{\"image\":\"i\",\"x\":\"");
+	for (i = 0; i < 1 << 20; i++)
+		hr_buf_addc(&text, 'x');
+	hr_buf_adds(&text, "\"}}]");
+	ck_assert_int_eq(hr_json_decode(hr_buf_str(&text), text.len, &pools, &why), 0);
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_int_eq(hr_fleet_set_pools(&fleet, pools, &err), -1);
+	(void)pthread_mutex_unlock(&fleet.lock);
+	ck_assert_str_eq(err.msg, "pool p: its request is too long");
+}
+END_TEST
+
 START_TEST(a_pool_gives_way_and_counts_for_nobody)
 {
 	struct hr_fleet_settings set = few;
@@ -2853,6 +2875,7 @@ main(void)
 	tcase_add_test(tc, an_hour_is_kept_of_how_much_there_was);
 	tcase_add_test(tc, a_warm_one_of_no_use_is_made_anew);
 	tcase_add_test(tc, a_pool_gives_way_and_counts_for_nobody);
+	tcase_add_test(tc, a_pool_with_a_request_that_is_too_long);
 	tcase_add_test(tc, a_drain_and_pools_outlive_a_process);
 	tcase_add_loop_test(tc, a_crash_loses_and_doubles_nothing, 0, 3);
 	tcase_add_test(tc, one_whose_engine_does_not_answer);
