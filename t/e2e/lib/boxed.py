@@ -29,7 +29,8 @@ class Launcher:
         kept = [os.path.realpath(d) for d in kept]
         document = {"name": os.path.basename(self.storage).replace("_", "-"), "storage": self.storage, "argv": argv,
                     "env": ["%s=%s" % v for v in env.items()],
-                    "mounts": [{"source": d, "target": d, "read_only": d in kept} for d in map(os.path.realpath, shown)]}
+                    "mounts": [{"source": d, "target": d, "read_only": d in kept}
+                               for d in map(os.path.realpath, shown)]}
         return Process(self.program, json.dumps(document).encode())
 
     @staticmethod
