@@ -55,6 +55,7 @@ def life():
         equal(h.boxes(), ["box1"], "it is found again")
         equal(json.loads(h.ok("ps", "--json"))[0]["state"], "running")
         h.ok("pause")
+        h.ok("pause")  # again, which the service refuses
         equal(json.loads(h.ok("ps", "--json"))[0]["state"], "paused")
         equal("gone or paused" in h("run", "true").stdout + h("run", "true").stderr, True, "paused")
         h.ok("resume")

@@ -9,6 +9,7 @@ import re
 import sys
 import threading
 import time
+from urllib.parse import quote
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.e2bfleet import E2b, metadata  # noqa: E402
@@ -137,6 +138,8 @@ def lists(f):
     equal(found(metadata(n="1"), "/sandboxes"), [ids[1]])
     equal((found("startedAfter=2999-01-01T00%3A00%3A00%2B00%3A00"), found("template=other")), ([], []))
     equal(len(found("startedAfter=2020-01-01T00%3A00%3A00.5%2B00%3A00")), 3)
+    started = f.api("GET", "/sandboxes/" + ids[1])[1]["startedAt"]
+    equal(ids[1] in found("startedAfter=" + quote(started)), True, "the time of its own start")
     for order in ("asc", "desc"):
         whole, pages, token = found("order=" + order), [], ""
         for more in (True, True, False):
