@@ -27,7 +27,7 @@ from lib.tap import Tap, equal  # noqa: E402
 
 DOCUMENTS = ("README.md", "doc/tutorial.md", "doc/operators.md", "doc/install.md", "doc/images.md", "doc/clouds.md",
              "doc/kubernetes.md", "doc/live.md", "doc/isolation.md", "doc/troubleshooting.md", "doc/recipe-1000.md",
-             "doc/figures.md", "doc/e2b.md", "man/handrail.1", "man/handraild.8.in")
+             "doc/figures.md", "doc/e2b.md", "doc/host.md", "man/handrail.1", "man/handraild.8.in")
 # Root runs their commands a second time as an ordinary user, whose defaults differ.
 ORDINARY = ("doc/install.md",)
 PORTS = ("3000", "3001", "8000", "8443")
