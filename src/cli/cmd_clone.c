@@ -25,7 +25,7 @@ clone_it(struct cli *c, const struct cli_args *a)
 
 	if (a->argc == 0 && hr_config_text(c->config, "sandbox.selected_repo") == NULL &&
 	    !hr_config_bool(c->config, "core.init_git_in_empty_workspace"))
-		return cli_usage("clone: name the repository, or set sandbox.selected_repo");
+		return cli_usage("repo clone: name the repository, or set sandbox.selected_repo");
 	s = cli_attach(c, &r);
 	if (s == NULL)
 		return r;

@@ -98,11 +98,19 @@ show_diff(const char *file, const char *json)
 static int
 diff(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
+	/* the text of a path that does not exist; that of a missing helper names it */
+	static const char missing[] = "error_in_git_diff: No such file or directory";
 	struct hr_err err = {0};
 	HR_FREE char *json = NULL;
 
-	if (hr_sandbox_git_diff(s, a->argv[0], &json, &err) != 0)
+	if (hr_sandbox_git_diff(s, a->argv[0], &json, &err) != 0) {
+		if (strncmp(err.msg, missing, sizeof(missing) - 1) == 0)
+			(void)hr_err_set(&err, HR_E_NOTFOUND,
+			    "there is no file %s in the sandbox; a relative path starts in the "
+			    "workspace, as those of \"handrail repo changes\"",
+			    a->argv[0]);
 		return cli_fail(&err);
+	}
 	return c->json ? cli_out_line(json) : show_diff(a->argv[0], json);
 }
 

@@ -123,8 +123,11 @@ set(struct cli *c, const struct cli_args *a)
 	HR_FREE char *pool = NULL;
 	HR_BUF(value, HR_SECRET_MAX + 2);
 	struct hr_err err = {0};
-	int r = read_value(name, &value), other;
+	int r, other;
 
+	if (hr_secret_name(name, &err) < 0)
+		return cli_usage("%s", err.msg);
+	r = read_value(name, &value);
 	if (r != CLI_OK)
 		return r;
 	if (hr_secret_set(c->state_dir, name, hr_buf_str(&value), value.len, &err) < 0)
@@ -177,6 +180,8 @@ rm(struct cli *c, const struct cli_args *a)
 {
 	struct hr_err err = {0};
 
+	if (hr_secret_name(a->argv[0], &err) < 0)
+		return cli_usage("%s", err.msg);
 	return hr_secret_remove(c->state_dir, a->argv[0], &err) == 0
 		   ? cli_done(c, "removed", a->argv[0], NULL)
 		   : cli_fail(&err);

@@ -367,6 +367,6 @@ cli_seconds(const struct cli_args *a, double *ret)
 		return CLI_OK;
 	*ret = strtod(text, &stop);
 	if (*stop != '\0' || !(*ret > 0 && *ret < 1e7))
-		return cli_usage("--timeout must be a number of seconds, not \"%s\"", text);
+		return cli_usage("--timeout must be a number of seconds above 0, not \"%s\"", text);
 	return CLI_OK;
 }

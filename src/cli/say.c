@@ -76,13 +76,13 @@ cli_no_memory(void)
 }
 
 /* Prints the status of a sandbox's server. The library's text is that of the original's client; the
- * server's own follows "Details: ", perhaps after a status. Texts of a service that runs sandboxes
- * are handrail's. */
+ * server's own follows "Details: ", perhaps after a status or Python's "[Errno 2]". Texts of a
+ * service that runs sandboxes are handrail's. */
 static void
 say_status(const struct hr_err *err)
 {
 	static const char before[] = "\nDetails: ", internal[] = "Internal server error: ";
-	const char *text = strstr(err->msg, before);
+	const char *text = strstr(err->msg, before), *number;
 
 	if (strstr(err->msg, "\nFor more information check: ") == NULL) {
 		cli_say("%s", err->msg);
@@ -99,6 +99,9 @@ say_status(const struct hr_err *err)
 		text += 5;
 	if (strncmp(text, internal, sizeof(internal) - 1) == 0)
 		text += sizeof(internal) - 1;
+	number = strncmp(text, "[Errno ", 7) == 0 ? strstr(text, "] ") : NULL;
+	if (number != NULL)
+		text = number + 2;
 	if (strstr(text, "JupyterRequirement not found") != NULL)
 		cli_say(
 		    "the sandbox has no notebook: it was started without the plugin jupyter; "

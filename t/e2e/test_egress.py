@@ -447,7 +447,7 @@ def refusals(h):
     del h.env["SANDBOX_NETWORK"]
     h.ok("up", "-q")
     for words in (("show",), ("log",), ("allow", "default", "x"), ("test", "default", "x")):
-        h.fails(1, 'the network of sandbox "default" has no rules', "net", *words)
+        h.fails(1, 'the network of sandbox "default" has no rules: "handrail down -n default" ends it', "net", *words)
     h.ok("down")
 
 

@@ -95,7 +95,8 @@ def errors():
         h.ok("up")
         write(h.work, "alone", text="x")
         h.fails(1, "the path is not in a git repository", "repo", "diff", "alone")
-        h.fails(3, "No such file or directory", "repo", "diff", "it's/missing")
+        h.fails(3, "there is no file it's/missing in the sandbox; a relative path starts in the workspace",
+                "repo", "diff", "it's/missing")
         h.fails(1, "the name of the file must not be empty", "repo", "diff", "")
         h.fails(3, "missing: No such file or directory", "repo", "changes", "missing")
         equal((h.ok("repo", "changes", "--json", "."), h.ok("repo", "changes", "/")),

@@ -356,7 +356,7 @@ def answers_of_the_server():
         h.fails(1, "is not a page of names", "ls", "/x")
         h.answers = [("/handrail/v1/files", (403, {"detail": "[Errno 13] Permission denied: '/x'"})),
                      ("/list_files", (200, []))]
-        h.fails(1, "Permission denied", "ls", "/x")
+        h.fails(1, "handrail: Permission denied: '/x'", "ls", "/x")
         # servers that are older: without names of any bytes, and without pages
         h.answers = [("/handrail/v1/files", (200, dict(page, entries=[{"name": "a%41"}], unnamed=2)))]
         done = h("ls", "/x")

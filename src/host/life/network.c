@@ -15,9 +15,9 @@ static int
 no_rules(struct hr_sandbox *s, struct hr_err *err)
 {
 	return hr_err_set(err, HR_E_UNSUPPORTED,
-	    "the network of sandbox \"%s\" has no rules: \"handrail up -r box --network egress\" "
-	    "starts one that has",
-	    s->sid);
+	    "the network of sandbox \"%s\" has no rules: \"handrail down -n %s\" ends it, and "
+	    "\"handrail up -r box --network egress\" starts one that has",
+	    s->sid, s->sid);
 }
 
 int

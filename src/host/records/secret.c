@@ -20,14 +20,17 @@
 #define BELOW "secrets"
 #define NAME_MAX_BYTES 64
 
-static bool
-is_name(const char *name)
+int
+hr_secret_name(const char *name, struct hr_err *err)
 {
 	size_t n = strlen(name);
 
-	return n > 0 && n <= NAME_MAX_BYTES &&
-	       strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") ==
-		   n;
+	if (n > 0 && n <= NAME_MAX_BYTES &&
+	    strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") == n)
+		return 0;
+	return hr_err_set(err, HR_E_INVAL,
+	    "invalid name of a secret \"%.80s\": use 1 to %d letters, digits, '-' and '_'", name,
+	    NAME_MAX_BYTES);
 }
 
 /* Returns the path of a secret, or of their directory for NULL, which the caller frees; NULL with
@@ -40,12 +43,8 @@ path_of(const char *state_dir, const char *name, struct hr_err *err)
 	size_t n = strlen(state_dir), pool = strlen(HR_POOL_BELOW);
 	char *path;
 
-	if (name != NULL && !is_name(name)) {
-		(void)hr_err_set(err, HR_E_INVAL,
-		    "invalid name of a secret \"%.80s\": use 1 to %d letters, digits, '-' and '_'",
-		    name, NAME_MAX_BYTES);
+	if (name != NULL && hr_secret_name(name, err) < 0)
 		return NULL;
-	}
 	if (n > pool && strcmp(state_dir + n - pool, HR_POOL_BELOW) == 0)
 		n -= pool;
 	top = strndup(state_dir, n);
@@ -160,7 +159,7 @@ add_names(const char *path, struct hr_strv *ret, struct hr_err *err)
 	while ((e = hr_dir_next(dir)) != NULL) {
 		for (i = 0; i < before && strcmp(ret->v[i], e->d_name) != 0;)
 			i++;
-		if (i == before && is_name(e->d_name))
+		if (i == before && hr_secret_name(e->d_name, NULL) == 0)
 			hr_strv_add(ret, e->d_name);
 	}
 	return ret->failed  ? hr_err_nomem(err)

@@ -12,9 +12,11 @@
 #define HR_SECRET_MIN 8 /* bytes: a shorter value would be found in unrelated texts */
 #define HR_SECRET_MAX (64u << 10)
 
-/* Stores a value without control characters, as UTF-8. The name is 1 to 64 letters, digits, '-' and
- * '_'. No error of these functions has a value. state_dir may be the pool's; NULL: only credentials
- * count. env is the caller's environment. */
+/* Refuses a name that is not 1 to 64 letters, digits, '-' and '_'. */
+int hr_secret_name(const char *name, struct hr_err *err);
+/* Stores a value without control characters, as UTF-8. No error of these functions has a
+ * value. state_dir may be the pool's; NULL: only credentials count. env is the caller's
+ * environment. */
 int hr_secret_set(
     const char *state_dir, const char *name, const char *value, size_t len, struct hr_err *err);
 /* Appends the value. Fails with HR_E_NOTFOUND and the command that sets it if there is none. */
