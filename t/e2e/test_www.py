@@ -362,10 +362,11 @@ def changes_of_files():
             equal([ask(what, path=p, to=top + "/x")[0] for p in (
                 "/", "two", "", top + "/", top + "/.", top + "/..", top + "/two\0", top + "/none", top + "/two/x")],
                   7 * [400] + 2 * [404], what)
-            equal(ask(what)[0], 400)
+            equal(ask(what), (400, "path must be absolute and end with the name of an entry"))
             equal(s.get(V1 + what).status, 405)
             equal(ask(what, {"X-Session-API-Key": ""}, path=top + "/two", to=top + "/x"), (403, "Invalid API Key"))
             equal(ask(what, sign_in(s, look=True)[1], path=top + "/two", to=top + "/x")[0], 403)
+        equal(ask("rename", path=top + "/two", to="x"), (400, "to must be absolute and end with the name of an entry"))
         equal([ask("remove", path=top + "/" + name) for name in ("link2", "a", "two")], 3 * [200])
         equal(there(), ["kept", "kept/file", "moved", "moved/file"])
         equal(ask("remove", sign_in(s)[1], path=top + "/moved"), 200)

@@ -124,8 +124,10 @@ entry_open(const struct hr_worker *w, struct entry *e, struct json_object *body,
 	e->leaf = strrchr(e->path, '/');
 	if (e->path[0] != '/' || strlen(e->path) != len || strcmp(e->leaf, "/") == 0 ||
 	    strcmp(e->leaf, "/.") == 0 || strcmp(e->leaf, "/..") == 0)
-		return hr_answer_detail(
-		    ret, 400, "path and to must be absolute and end with the name of an entry");
+		return hr_answer_detail(ret, 400,
+		    strcmp(name, "to") == 0
+			? "to must be absolute and end with the name of an entry"
+			: "path must be absolute and end with the name of an entry");
 	e->leaf++;
 	parent = strndup(e->path, (size_t)(e->leaf - e->path));
 	if (parent == NULL)
