@@ -490,7 +490,7 @@ START_TEST(a_server_that_reads_nothing)
 	static char text[(1 << 20) + 200];
 	size_t n;
 
-	(void)add_script("a", "exec sleep 1000");
+	(void)add_script("a", "exec sleep 60");
 	session->initialized = true;
 	n = (size_t)snprintf(text, sizeof(text), "%s",
 	    "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"name\":\"");
@@ -593,13 +593,13 @@ main(void)
 	tcase_add_test(tc, one_that_cannot_start);
 	tcase_add_test(tc, cancelled_and_removed);
 	tcase_add_test(tc, a_client_that_reads_nothing);
-	tcase_add_test(tc, a_server_that_reads_nothing);
 	tcase_add_test(tc, a_server_that_answers_nothing);
-	tcase_add_test(tc, a_server_that_asks_and_reads_nothing);
 	tcase_add_test(tc, a_line_without_end);
 	tcase_add_checked_fixture(slow, setup, teardown);
 	tcase_set_timeout(slow, 60);
-	tcase_set_tags(slow, "no-valgrind"); /* it has a limit in seconds */
+	tcase_set_tags(slow, "no-valgrind"); /* they move 60 MB and more */
+	tcase_add_test(slow, a_server_that_reads_nothing);
+	tcase_add_test(slow, a_server_that_asks_and_reads_nothing);
 	tcase_add_test(slow, a_long_line);
 	suite_add_tcase(s, tc);
 	suite_add_tcase(s, slow);

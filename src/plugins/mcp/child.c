@@ -209,16 +209,16 @@ answer_request(struct mcp_child *c, struct json_object *id, const char *method)
 	const char *key = what != NULL && json_object_object_length(what) == 2 ? "error" : "result";
 	HR_FREE char *text = NULL;
 
-	/* the server may ask for ever: without a bound its answers would pile up */
-	if (unread(c) > UNREAD_MAX) {
-		json_object_put(what);
-		child_failed(c, "it sends requests, and does not read its input");
-		return;
-	}
 	answer = hr_json_object(NULL, "jsonrpc", json_object_new_string("2.0"), "id",
 	    json_object_get(id), key, what, NULL);
 	text = answer != NULL ? mcp_text(answer) : NULL;
-	if (text != NULL)
+	if (unread(c) == c->unsent)
+		c->answered = 0;
+	c->answered += text != NULL ? strlen(text) : 0;
+	/* the server may ask for ever: without a bound its answers would pile up */
+	if (c->answered > UNREAD_MAX)
+		child_failed(c, "it sends requests, and does not read its input");
+	else if (text != NULL)
 		child_write(c, text);
 	else
 		hr_log(HR_LOG_ERROR, "out of memory: MCP server %s is not answered", c->name);

@@ -56,6 +56,7 @@ struct mcp_child {
 	int pidfd;              /* pidfd of the ending process */
 	struct mcp_pending_list pending;
 	size_t requests, unsent; /* number of pending requests; bytes of those that wait */
+	size_t answered;         /* bytes of answers since it had last read all */
 	struct hr_watch *timer;
 	int64_t next_id, failed_ms;
 	struct json_object *tools; /* names of the last list of tools, as keys; NULL: unknown */
