@@ -156,17 +156,24 @@ hr_e2b_snapshot_template(const struct hr_fleet_call *c, const char *name,
 {
 	HR_PUT struct json_object *list = NULL;
 	const char *found = NULL, *own;
+	int64_t newest = 0, created;
 	char tag[HR_FLEET_TAG];
+	bool exact = false;
 	size_t i;
 
 	if (c->api->fleet->engine->copies == NULL || hr_fleet_tag(c->key.id, name, tag, NULL) != 0)
 		return 0;
 	if (hr_fleet_snapshots(c->api->fleet, c->key.id, name, &list, err) != 0)
 		return -1;
-	for (i = 0; i < hr_json_count(list) && found == NULL; i++) {
+	/* boxes of several templates may have snapshots of this name */
+	for (i = 0; i < hr_json_count(list) && !exact; i++) {
 		own = hr_json_text_or(hr_json_entry(list, i), "name", "");
-		if (is_called(c->api, own, name))
+		created = hr_json_int_at(hr_json_entry(list, i), "created");
+		exact = strcmp(own, name) == 0;
+		if (exact || (created >= newest && is_called(c->api, own, name))) {
 			found = own;
+			newest = created;
+		}
 	}
 	if (found == NULL)
 		return 0;

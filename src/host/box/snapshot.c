@@ -185,8 +185,7 @@ choose(const struct hr_box_store *s, const struct hr_box *b, const char *tag, ch
 }
 
 static int
-make(const struct hr_box_store *s, struct hr_box *b, const char *tag, char **ret_json,
-    struct hr_err *err)
+make(struct hr_box_store *s, struct hr_box *b, const char *tag, char **ret_json, struct hr_err *err)
 {
 	const bool paused = hr_box_is_frozen(b);
 	const char *group = paused ? NULL : hr_box_freezer(b);
@@ -207,14 +206,15 @@ make(const struct hr_box_store *s, struct hr_box *b, const char *tag, char **ret
 		(void)hr_box_freeze(b, false, NULL);
 	if (r == 0)
 		r = check_size(hr_buf_str(&said), b->most, err);
+	hr_fd_close(&s->locks[1]); /* the box need not wait for the readers of other snapshots */
 	while (r == 0) {
 		free(*ret_json);
 		*ret_json = NULL;
 		if (choose(s, b, tag, &name, err) < 0 ||
 		    compose(b, name, paused || group != NULL, hr_buf_str(&said), ret_json, err) < 0)
 			return -1;
-		r = b->replaces ? hr_box_store_replace(s, b->h, name, *ret_json, err)
-				: hr_box_store_finish(s, name, *ret_json, err);
+		r = b->replaces && tag != NULL ? hr_box_store_replace(s, b->h, name, *ret_json, err)
+					       : hr_box_store_finish(s, name, *ret_json, err);
 	}
 	return r < 0 ? -1 : 0;
 }

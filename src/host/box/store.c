@@ -66,7 +66,7 @@ hold(const struct hr_backend_host *h, const char *path, int how, int *ret_fd, st
 	*ret_fd = -1;
 	do {
 		hr_fd_close(ret_fd);
-		*ret_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		*ret_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (*ret_fd < 0)
 			return errno == ENOENT ? 0 : hr_err_sys(err, errno, "open %s", path);
 		if (wait_for(h, *ret_fd, how, path, err) < 0)
@@ -276,7 +276,7 @@ hr_box_store_finish(
 }
 
 int
-hr_box_store_replace(const struct hr_box_store *s, const struct hr_backend_host *h, const char *tag,
+hr_box_store_replace(struct hr_box_store *s, const struct hr_backend_host *h, const char *tag,
     const char *json, struct hr_err *err)
 {
 	int locks[HR_BOX_LOCKS] = {-1, -1}, r = -1;
@@ -298,6 +298,7 @@ hr_box_store_replace(const struct hr_box_store *s, const struct hr_backend_host 
 		goto out;
 	}
 	r = 1;
+	hr_fd_close(&s->locks[0]); /* the new snapshot can be used from here on */
 	/* the next change tries again to remove the replaced one */
 	if (hr_box_remove_tree(locks, s->at, &why) < 0 && h->log != NULL)
 		h->log(h->arg, why.msg);

@@ -52,8 +52,8 @@ int hr_box_store_finish(
     const struct hr_box_store *s, const char *tag, const char *json, struct hr_err *err);
 /* Does the same, but exchanges the entry and a snapshot that has the tag. It waits for the commands
  * that read this snapshot, and removes it. */
-int hr_box_store_replace(const struct hr_box_store *s, const struct hr_backend_host *h,
-    const char *tag, const char *json, struct hr_err *err);
+int hr_box_store_replace(struct hr_box_store *s, const struct hr_backend_host *h, const char *tag,
+    const char *json, struct hr_err *err);
 /* Removes the snapshot that is held. */
 int hr_box_store_remove(struct hr_box_store *s, const char *tag, struct hr_err *err);
 
