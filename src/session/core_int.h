@@ -33,12 +33,12 @@ struct hr_core {
 	struct hr_buf command; /* the command, trimmed */
 	char key[8];
 	size_t key_len;
+	bool retyped;        /* the command was given to a former shell, which did not read it */
 	bool interrupting;   /* a C-c was sent to readline; phase_deadline is for the next one */
 	uint64_t generation; /* generation of the text when last checked */
 	bool unseen; /* true: output is not examined yet; times of its first and last byte */
 	int64_t unseen_from, unseen_to;
 
-	bool retyped; /* the current command was given to a former shell, which did not read it */
 	/* as reported at the last prompt */
 	struct hr_buf cwd, username, py_path;
 	struct hr_buf notice; /* text for the next completion */
