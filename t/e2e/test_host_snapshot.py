@@ -328,7 +328,7 @@ def stopped(h, *argv):
 def waits(h):
     """What would change a box during its copy waits for the end of that, and says so; other snapshots do not."""
     h.ok("up", "-q", "one")
-    h.ok("run", "-n", "one", "mkdir -p ~/many; cd ~/many; for i in {1..600}; do echo $i >$i; done")
+    h.ok("run", "-n", "one", "mkdir -p ~/many; cd ~/many; for i in {1..6000}; do echo $i >$i; done")
     pauses = h("pause", "one").returncode == 0
     if pauses:
         h.ok("resume", "one")
@@ -365,7 +365,7 @@ def waits(h):
         equal(done.returncode, 0, done.args)
     equal((["waiting for it" in line for line in said], h.left(box), stored(h)), ([True], [], ["t", "v"]), said)
     h.ok("up", "-q", "two", "--from", "v")
-    equal(h.ok("run", "-n", "two", "cat ~/many/* | wc -l"), "600\n")
+    equal(h.ok("run", "-n", "two", "cat ~/many/* | wc -l"), "6000\n")
     end(h, "two")
     h.ok("snapshot", "rm", "t", "v")
 

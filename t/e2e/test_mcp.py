@@ -378,12 +378,19 @@ def one_that_closes_its_output():
         s.update(s.config("one"), s.config("two"))
         with Session(s) as c:
             c.tools()
+            began = time.monotonic()
             c.send("tools/call", name="two_close", arguments={})
             s.until("its output is closed", lambda: not any(
                 os.readlink("/proc/%d/fd/1" % p).startswith("pipe:") for p in s.servers()
                 if process.command_line(p).endswith("two") and os.path.exists("/proc/%d/fd/1" % p)))
-            equal(c.tool("one_echo", say=1)["content"][0]["text"], "one: 1", "before the other one is given up")
-            equal("it closed its output" in json.dumps(c.message()), True)
+            number = c.send("tools/call", name="one_echo", arguments={"say": 1})
+            said = [c.message()]
+            # after a second, as on a busy machine, the other one is given up
+            equal(said[0]["id"] == number or time.monotonic() - began >= 1, True, said)
+            said.append(c.message())
+            said.sort(key=lambda m: m["id"])
+            equal("it closed its output" in json.dumps(said[0]), True)
+            equal(said[1]["result"]["content"][0]["text"], "one: 1")
 
 
 SHUT = r"""read -r line

@@ -27,6 +27,8 @@ class Launcher:
         """handraild as process 1 of a box that sees the directories `shown`, and cannot change those of `kept`: a test
         that empties the box's /tmp would remove a build below the host's /tmp."""
         kept = [os.path.realpath(d) for d in kept]
+        # sanitizers report into a directory of the build, whose mount comes first
+        shown = [*shown, *{m.group(1) for m in map(re.compile(r"log_path=([^:]+)/").search, env.values()) if m}]
         document = {"name": os.path.basename(self.storage).replace("_", "-"), "storage": self.storage, "argv": argv,
                     "env": ["%s=%s" % v for v in env.items()],
                     "mounts": [{"source": d, "target": d, "read_only": d in kept}
