@@ -175,7 +175,7 @@ WITH = (
     (0, "", "read notes"),
     (0, "", "repo changes"),
     (1, "not in a git repository", "repo diff notes"),
-    (3, "No such file", "repo diff not-there"),
+    (3, "there is no file", "repo diff not-there"),
     (2, 'did you mean "repo diff"?', "diff notes"),
     (0, "", "logs"),
     (0, "", "logs default"),
