@@ -293,7 +293,20 @@ let_pass(struct egress_conn *c, bool tls)
 		   : over(c, "too many hosts have rules for requests");
 }
 
-/* Checks that a TLS greeting names the host for which the verdict is. */
+/* Returns true if a connection may have a greeting with this name. One to an address must not evade
+ * the rules of a host, and is otherwise judged by the address alone. */
+static bool
+may_name(const struct egress_conn *c, const char *name)
+{
+	struct egress_decision d;
+
+	if (name[0] == '\0' || c->name[0] != '\0')
+		return name[0] == '\0' || strcmp(name, c->name) == 0;
+	egress_policy_name(c->b->policy, name, c->port, &d);
+	return !d.ruled || d.verdict == EGRESS_ALLOW;
+}
+
+/* Checks the name in a TLS greeting. */
 static enum hr_tunnel_look
 look_first(struct egress_conn *c, const char *p, size_t len, bool last)
 {
@@ -304,14 +317,16 @@ look_first(struct egress_conn *c, const char *p, size_t len, bool last)
 		return HR_TUNNEL_MORE;
 	if (len == 0 || (unsigned char)p[0] != TLS_FIRST)
 		return let_pass(c, false);
-	r = c->name[0] != '\0' ? egress_hello_name(p, len, name) : 1;
+	if (c->name[0] == '\0' && !egress_policy_ruled(c->b->policy))
+		return let_pass(c, true);
+	r = egress_hello_name(p, len, name);
 	if (r == 0 && !last) {
 		pend(c);
 		return HR_TUNNEL_MORE;
 	}
 	if (r <= 0)
 		return over(c, "the TLS greeting is not clear");
-	if (c->name[0] != '\0' && name[0] != '\0' && strcmp(name, c->name) != 0) {
+	if (!may_name(c, name)) {
 		(void)snprintf(rule, sizeof(rule), "the TLS greeting names %s", name);
 		return over(c, rule);
 	}

@@ -191,29 +191,29 @@ by_name(const struct egress_policy *p, const char *text, int port, struct egress
 	char name[EGRESS_NAME_MAX + 1];
 	const struct policy_node *n;
 	const char *at = name;
-	bool ruled = false;
 
+	ret->ruled = false;
 	decide(ret, EGRESS_DENY, "no rule");
 	if (!egress_name(text, strlen(text), name))
 		return NULL;
 	while ((n = next_node(p, &at)) != NULL) {
 		if (use == NULL)
 			use = entry_for(p, n->credentials, port);
-		if (ruled || e != NULL)
+		if (ret->ruled || e != NULL)
 			continue;
-		ruled = n->rules != NULL;
-		if (ruled)
+		ret->ruled = n->rules != NULL;
+		if (ret->ruled)
 			first = by_rules(p, n, port, ret);
 		else if ((e = entry_for(p, n->allow, port)) != NULL)
 			decide(ret, EGRESS_ALLOW, e->spelled);
 	}
-	if (!ruled && e == NULL && by_internet(p, port))
+	if (!ret->ruled && e == NULL && by_internet(p, port))
 		decide(ret, EGRESS_ALLOW, "allowInternetAccess");
-	else if (!ruled && e == NULL)
+	else if (!ret->ruled && e == NULL)
 		name_near(p, name, port, ret);
 	if (use != NULL && ret->verdict == EGRESS_ALLOW)
 		ret->verdict = EGRESS_INSPECT;
-	else if (use != NULL && !ruled)
+	else if (use != NULL && !ret->ruled)
 		decide(ret, EGRESS_INSPECT, use->spelled);
 	return first;
 }
@@ -223,6 +223,12 @@ egress_policy_name(
     const struct egress_policy *p, const char *name, int port, struct egress_decision *ret)
 {
 	(void)by_name(p, name, port, ret);
+}
+
+bool
+egress_policy_ruled(const struct egress_policy *p)
+{
+	return p->ruled;
 }
 
 /* ---- addresses ---- */
@@ -268,6 +274,7 @@ egress_policy_address(
 	struct policy_range r = {.version = 4, .length = 32};
 	const struct policy_entry *allow, *deny;
 
+	ret->ruled = false;
 	memcpy(r.a, &a, sizeof(a));
 	by_range(p, &r, port, false, &allow, &deny);
 	if (allow != NULL)

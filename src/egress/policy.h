@@ -32,6 +32,7 @@ enum egress_verdict {
 
 struct egress_decision {
 	enum egress_verdict verdict;
+	bool ruled;     /* a name: its host has rules, which decided */
 	char rule[320]; /* the entry that decided, as `handrail net show` spells it, such as
 			   "allowOut *.example.com"; "no rule" */
 };
@@ -53,6 +54,9 @@ void egress_policy_name(
     const struct egress_policy *p, const char *name, int port, struct egress_decision *ret);
 void egress_policy_address(
     const struct egress_policy *p, struct in_addr a, int port, struct egress_decision *ret);
+
+/* Returns true if some host has rules, which no connection to its address may evade. */
+bool egress_policy_ruled(const struct egress_policy *p);
 
 /* Returns true if a connection to a name may go to this address and port (0: any): allowOut has the
  * address, or it is public and no range of denyOut but 0.0.0.0/0 contains it. A private

@@ -71,6 +71,7 @@ struct egress_policy {
 	struct policy_ports ports;  /* the default ones */
 	struct policy_ports others; /* all ports of the policy but 80 and 443 */
 	bool internet;
+	bool ruled; /* some host has rules */
 	size_t entries;
 	struct policy_credential *credentials;
 	struct hr_strv servers, secrets;

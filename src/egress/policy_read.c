@@ -421,6 +421,7 @@ rules_of_host(struct reading *r, const char *host, struct json_object *list)
 		return -1;
 	if (node->rules != NULL)
 		return bad(r, "the host is there twice");
+	r->p->ruled = true;
 	at = &node->rules;
 	for (i = 0; i < n; i++, at = &(*at)->next) {
 		*at = calloc(1, sizeof(**at));

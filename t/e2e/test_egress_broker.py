@@ -167,6 +167,73 @@ except ConnectionResetError:
     equal(w.curl("-k", "--connect-to", "1.2.3.4:443:allowed.test:443", "https://1.2.3.4/"), (0, "secret"))
 
 
+def by_address(w):
+    """A host with rules is not reached by its address, where that is allowed; all else there is."""
+    a, context = tls(w.top, "api.test", "x.wild.test", "no.test", "good.test")
+    server = w.serve(PUBLIC, 443, web(b"reached"), context)
+    w.serve(PUBLIC, 7000, echo)
+    w.serve(PUBLIC, 7001, lambda s: s.sendall(b"220 hello") or echo(s))
+    ruled = {"api.test": [{"methods": ["GET"]}], "*.wild.test": [{"paths": ["/ok"]}], "no.test": [{"deny": True}],
+             "good.test": [{}]}
+    ways = ((), ("--proxytunnel", "-x", "http://127.0.0.1:3128"), ("--socks5", "127.0.0.1:1080"))
+
+    def ask(name, *way):
+        return ("--cacert", a.pem, "--connect-to", "%s:443:%s:443" % (name, PUBLIC)) + way + ("https://%s/" % name,)
+    for policy in (dict(allowInternetAccess=True, ports=[443, 7000, 7001]), dict(allowInternetAccess=None,
+                   ports=None, allowOut=[PUBLIC, PUBLIC + ":7000", "93.184.216.0/24:7001"])):
+        reload(w, rules=ruled, **policy)
+        before = server.count, len(denied(w))
+        for name in ("api.test", "x.wild.test", "no.test"):
+            for way in ways:
+                refused(w, *ask(name, *way))
+                equal(denied(w, address=PUBLIC)[-1], "the TLS greeting names " + name)
+            # a greeting in pieces, at a port that the rules are about or not
+            equal(w.python(GREETING % (name, PUBLIC, 7000)), "reset")
+        equal(len(denied(w)), before[1] + 12)
+        for way in ways:
+            equal(w.curl(*ask("good.test", *way)), (0, "reached"), way)
+        equal(w.curl("-k", "https://%s/" % PUBLIC), (0, "reached"), "no name")
+        equal(server.count >= before[0] + 4, True)
+        equal(w.python(GREETING % ("other.test", PUBLIC, 7000)), "all of it", "no host with rules")
+        equal(w.python("""
+s = socket.create_connection(("%s", 7001))
+print(s.recv(100))
+s.sendall(b"\\x16")
+s.sendall(b"\\x03\\x01\\x00\\x10nonsense nonsense")
+try:
+    print(s.recv(1))
+except ConnectionResetError:
+    print("reset")""" % PUBLIC), "b'220 hello'\nreset")
+    equal(denied(w)[-1], "the TLS greeting is not clear")
+    reload(w, rules=None)
+    equal(w.curl(*ask("api.test")), (0, "reached"))
+    equal(w.python("""
+s = socket.create_connection(("%s", 7000))
+s.sendall(b"\\x16")
+print(s.recv(1))""" % PUBLIC), "b'\\x16'", "nothing is read where no host has rules")
+
+
+# Sends a greeting in pieces to an echo server.
+GREETING = """
+import ssl
+out = ssl.MemoryBIO()
+t = ssl._create_unverified_context().wrap_bio(ssl.MemoryBIO(), out, server_hostname="%s")
+try:
+    t.do_handshake()
+except ssl.SSLWantReadError:
+    pass
+hello = out.read()
+s = socket.create_connection(("%s", %d))
+try:
+    for at in range(0, len(hello), 20):
+        s.sendall(hello[at:at + 20])
+    s.shutdown(socket.SHUT_WR)
+    got = s.makefile("rb").read()
+    print("all of it" if got == hello else got)
+except OSError:
+    print("reset")"""
+
+
 def proxies(w):
     """CONNECT and SOCKS5 follow the same rules."""
     a, context = tls(w.top, "allowed.test")
@@ -986,8 +1053,8 @@ def storm(w):
         equal(w.curl(*trust, "--retry", "3", "--retry-all-errors", "https://api.test/ok/x")[0], 0)
 
 
-CASES = (names, version_six, addresses, own_addresses, greetings, proxies, questions, many_names, killed, upgraded,
-         control, cut, patience, ends, bounded, shared, no_cores, hidden, proxied, proxied_inspected, inspected,
+CASES = (names, version_six, addresses, own_addresses, greetings, by_address, proxies, questions, many_names, killed,
+         upgraded, control, cut, patience, ends, bounded, shared, no_cores, hidden, proxied, proxied_inspected, inspected,
          inspected_changes, inspected_names, prepared, storm)
 
 
