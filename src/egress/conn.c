@@ -196,6 +196,12 @@ on_dialled(void *arg, int fd, const union egress_address *server, const char *wh
 	struct egress_conn *c = arg;
 
 	c->dial = NULL;
+	/* the rules may have changed since the dial has judged the addresses of a name */
+	if (fd >= 0 && c->name[0] != '\0' && !egress_policy_result(c->b->policy, &server->any)) {
+		hr_fd_close(&fd);
+		refused = true;
+		why = "its address is denied";
+	}
 	if (fd < 0) {
 		report(c, false, refused ? kind_of(c) : "error", why);
 		if (c->proxy != FIRST)

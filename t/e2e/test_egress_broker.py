@@ -504,6 +504,36 @@ def cut(w):
         l.p.communicate()
 
 
+def cut_early(w):
+    """An address that is denied while a name is connected to it gets no byte."""
+    asked, go = threading.Event(), threading.Event()
+
+    class Slow(Proxy):
+        def ask_http(self, s):
+            target = Proxy.ask_http(self, s)
+            asked.set()
+            go.wait(PATIENCE)
+            return target
+    server = w.serve(PUBLIC, 7000, echo)
+    w.names.add(allowed_test=PUBLIC)
+    Slow(w, True)
+    rules = dict(allowOut=["allowed.test:7000"], egressProxy={"address": "http://%s:3128" % PRIVATE})
+    reload(w, **rules)
+    p = w.inside(PYTHON, "-c", """if True:
+        import socket
+        s = socket.create_connection(("allowed.test", 7000))
+        try:
+            s.sendall(b"a")
+            print(s.recv(1))
+        except ConnectionResetError:
+            print("reset")""")
+    equal(asked.wait(PATIENCE), True)
+    reload(w, denyOut=[PUBLIC], **rules)
+    go.set()
+    equal(p.communicate(timeout=PATIENCE), ("reset\n", ""))
+    equal((denied(w, kind="tcp"), server.count), (["its address is denied"], 1), "the proxy had connected")
+
+
 def patience(w):
     """Clients that say nothing and receivers that read nothing stop no others."""
     big = b"x" * (8 << 20)
@@ -1054,8 +1084,8 @@ def storm(w):
 
 
 CASES = (names, version_six, addresses, own_addresses, greetings, by_address, proxies, questions, many_names, killed,
-         upgraded, control, cut, patience, ends, bounded, shared, no_cores, hidden, proxied, proxied_inspected, inspected,
-         inspected_changes, inspected_names, prepared, storm)
+         upgraded, control, cut, cut_early, patience, ends, bounded, shared, no_cores, hidden, proxied,
+         proxied_inspected, inspected, inspected_changes, inspected_names, prepared, storm)
 
 
 def main():
