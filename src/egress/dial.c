@@ -142,7 +142,7 @@ next(struct egress_dial *d)
 		fail_one(d, strerror(ENOMEM));
 }
 
-/* Returns true if an interface other than lo has the address: the machine's firewall does not see
+/* Returns true if an interface has the address, lo included: the machine's firewall does not see
  * a connection to it as one from outside. Without a list, every address may be such a one. */
 static bool
 is_own(const struct sockaddr *a)
@@ -165,7 +165,7 @@ is_own(const struct sockaddr *a)
 	if (policy_range_of(a, &wanted) < 0)
 		return true;
 	for (i = list; i != NULL; i = i->ifa_next)
-		if (strcmp(i->ifa_name, "lo") != 0 && policy_range_of(i->ifa_addr, &found) >= 0 &&
+		if (policy_range_of(i->ifa_addr, &found) >= 0 &&
 		    memcmp(&found, &wanted, sizeof(found)) == 0)
 			return true;
 	return false;

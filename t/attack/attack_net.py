@@ -439,8 +439,8 @@ def key(h):
 
 CASES = [metadata, packets, tunnels, rebinding, unlike, smuggling, ports, edits, placeholder, log, loopback, key]
 # The tests of the broker and of its nginx that are attacks, too.
-BROKER = [broker.addresses, broker.own_addresses, broker.greetings, broker.by_address, broker.proxies,
-          broker.questions, broker.many_names]
+BROKER = [broker.addresses, broker.own_addresses, broker.own_loopback, broker.greetings, broker.by_address,
+          broker.proxies, broker.questions, broker.many_names]
 EDGE = [edge.methods_and_paths, edge.other_hosts, edge.smuggled, edge.placeholders, edge.scrubbed,
         edge.scrubbed_headers]
 

@@ -110,26 +110,39 @@ def own_addresses(w):
     try:
         if made.returncode:
             raise Skip("this kernel gives no dummy interface and no bridge: " + made.stderr.strip())
-        server = w.serve(OWN, 80, web(b"the machine's own"))
-        w.serve(PUBLIC, 80, web(b"outside"))
-        w.names.add(own_test=OWN, both_test=OWN + " " + PUBLIC)
-        why = "the address is this machine's own, and no rule names it"
-        for policy in (dict(allowOut=["own.test", "both.test"], allowInternetAccess=True),
-                       dict(allowOut=["own.test", "both.test", "0.0.0.0/0"], allowInternetAccess=None)):
-            reload(w, **policy)
-            before = server.count, len(denied(w, rule=why))
-            refused(w, "http://own.test/")
-            refused(w, "http://%s/" % OWN)
-            equal((server.count, len(denied(w, rule=why))), (before[0], before[1] + 2), policy)
-            equal(w.curl("http://both.test/"), (0, "outside"))
-        equal(w.curl("-x", "http://127.0.0.1:3128", "--proxytunnel", "-w", "%{http_connect}", "http://%s/" % OWN)[1],
-              "403")
-        equal(len(denied(w, address=OWN, kind="proxy", rule=why)), 1)
-        reload(w, allowOut=["own.test", OWN])
-        equal(w.curl("http://own.test/"), (0, "the machine's own"))
-        equal(w.curl("http://%s/" % OWN), (0, "the machine's own"))
+        ask_own(w)
     finally:
         subprocess.run(["ip", "link", "delete", "out"], stderr=subprocess.DEVNULL)
+
+
+def own_loopback(w):
+    """So is a public address of the loopback interface."""
+    subprocess.run(["ip", "address", "add", OWN + "/32", "dev", "lo"], check=True)
+    try:
+        ask_own(w)
+    finally:
+        subprocess.run(["ip", "address", "delete", OWN + "/32", "dev", "lo"], check=True)
+
+
+def ask_own(w):
+    server = w.serve(OWN, 80, web(b"the machine's own"))
+    w.serve(PUBLIC, 80, web(b"outside"))
+    w.names.add(own_test=OWN, both_test=OWN + " " + PUBLIC)
+    why = "the address is this machine's own, and no rule names it"
+    for policy in (dict(allowOut=["own.test", "both.test"], allowInternetAccess=True),
+                   dict(allowOut=["own.test", "both.test", "0.0.0.0/0"], allowInternetAccess=None)):
+        reload(w, **policy)
+        before = server.count, len(denied(w, rule=why))
+        refused(w, "http://own.test/")
+        refused(w, "http://%s/" % OWN)
+        equal((server.count, len(denied(w, rule=why))), (before[0], before[1] + 2), policy)
+        equal(w.curl("http://both.test/"), (0, "outside"))
+    equal(w.curl("-x", "http://127.0.0.1:3128", "--proxytunnel", "-w", "%{http_connect}", "http://%s/" % OWN)[1],
+          "403")
+    equal(len(denied(w, address=OWN, kind="proxy", rule=why)), 1)
+    reload(w, allowOut=["own.test", OWN])
+    equal(w.curl("http://own.test/"), (0, "the machine's own"))
+    equal(w.curl("http://%s/" % OWN), (0, "the machine's own"))
 
 
 def greetings(w):
@@ -1083,9 +1096,9 @@ def storm(w):
         equal(w.curl(*trust, "--retry", "3", "--retry-all-errors", "https://api.test/ok/x")[0], 0)
 
 
-CASES = (names, version_six, addresses, own_addresses, greetings, by_address, proxies, questions, many_names, killed,
-         upgraded, control, cut, cut_early, patience, ends, bounded, shared, no_cores, hidden, proxied,
-         proxied_inspected, inspected, inspected_changes, inspected_names, prepared, storm)
+CASES = (names, version_six, addresses, own_addresses, own_loopback, greetings, by_address, proxies, questions,
+         many_names, killed, upgraded, control, cut, cut_early, patience, ends, bounded, shared, no_cores, hidden,
+         proxied, proxied_inspected, inspected, inspected_changes, inspected_names, prepared, storm)
 
 
 def main():

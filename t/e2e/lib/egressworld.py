@@ -38,10 +38,11 @@ def enter():
     if shutil.which("ip") is None or not os.access(PYTHON, os.X_OK):
         skip_all("needs ip (package iproute2) and " + PYTHON)
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    # routes, since no interface of the machine may have the addresses of other machines
     for address in (PUBLIC, OTHER, PRIVATE, METADATA):
-        subprocess.run(["ip", "address", "add", address + "/32", "dev", "lo"], check=True)
+        subprocess.run(["ip", "route", "add", "local", address + "/32", "dev", "lo"], check=True)
     if os.path.exists("/proc/net/if_inet6"):
-        subprocess.run(["ip", "address", "add", SIX + "/128", "dev", "lo", "nodad"], check=True)
+        subprocess.run(["ip", "-6", "route", "add", "local", SIX + "/128", "dev", "lo"], check=True)
 
 
 class Names:
@@ -99,8 +100,9 @@ class Server:
     """A server of TCP, or of TLS, which calls handler(socket) for each connection in a thread of its own."""
 
     def __init__(self, address, port, handler, context=None):
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        self.listener = socket.create_server((address, port), family=family, backlog=128)
+        six = ":" in address  # which a server can only bind to if an interface has it
+        self.listener = socket.create_server(("::" if six else address, port), backlog=128,
+                                             family=socket.AF_INET6 if six else socket.AF_INET)
         self.address, self.port = self.listener.getsockname()[:2]
         self.handler, self.context, self.count = handler, context, 0
         self.thread = threading.Thread(target=self.serve, daemon=True)
