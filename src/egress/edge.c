@@ -60,7 +60,7 @@ struct edge {
 	/* state of the current host */
 	const struct egress_host *host;
 	unsigned rules, credentials;
-	bool paths;          /* a rule has paths */
+	bool paths, denies;  /* a rule has paths; one denies them */
 	struct hr_buf lines; /* rows of the map that finds the rule */
 	struct hr_buf names; /* rows of the map from a rule to its name */
 	struct slot slots[SLOTS_MAX];
@@ -207,6 +207,7 @@ on_rule(void *arg, const struct egress_http_rule *r)
 	for (p = r->paths != NULL ? r->paths : all; *p != NULL; p++)
 		add_rule(e, r, *p, &rule);
 	e->paths |= r->paths != NULL;
+	e->denies |= r->paths != NULL && r->deny;
 	for (p = r->headers; p != NULL && *p != NULL; p++) {
 		HR_BUF(value, EDGE_WORD_MAX);
 
@@ -325,6 +326,8 @@ static const char head[] =
     /* Servers disagree about these paths. */
     "map $eg_path $eg_bad {\n\"~*[\\x5c#]|%(?:5c|[01]|7f|(?![0-9a-f]{2}))\" 400;\n"
     "\"~*(?:^|/|%2f)(?:\\.|%2e)(?:\\.|%2e)?(?:/|%2f|;|%3b|\\z)\" 400;\n}\n"
+    /* Some drop a ";" and the rest of its part of the path. */
+    "map $eg_path $eg_params {\n\"~*;|%3b\" 400;\n}\n"
     "map $eg_path $eg_logged {\n\"~^(?<eg_p>[!-~]{1,1000})\" $eg_p;\n}\n"
     "map $status $eg_status {\ndefault $status;\n\"~^0\" 0;\n}\n"
     /* After a change to another protocol, such as h2c, nobody judges requests. */
@@ -348,7 +351,10 @@ add_judgement(struct edge *e)
 	    "map \"$eg_o%u%s/$request_method $eg_path $uri\" $eg_r%u {\ndefault none;\n"
 	    "\"~^421\" host;\n\"~^400|^/[^ ]*  \" path;\n%s}\n",
 	    h->id, hr_buf_str(&name), hr_buf_str(&name), h->port, hr_buf_str(&name), h->id,
-	    e->paths ? "$eg_bad" : "", h->id, hr_buf_str(&e->lines));
+	    e->denies  ? "$eg_bad$eg_params"
+	    : e->paths ? "$eg_bad"
+		       : "",
+	    h->id, hr_buf_str(&e->lines));
 	hr_buf_addf(e->out,
 	    "map $eg_r%u $eg_t%u {\ndefault \"no rule\";\nhost \"not a request to %s\";\n"
 	    "path \"an ambiguous or malformed request\";\n%s}\n"

@@ -432,14 +432,17 @@ egress_policy_request(const struct egress_policy *p, const char *name, int port,
 {
 	const struct policy_rule *rule = by_name(p, name, port, ret), *first = rule;
 	HR_BUF(decoded, 1 << 16);
-	bool plain = plain_path(path, &decoded), paths = false;
+	bool plain = plain_path(path, &decoded), paths = false, denies = false;
 
 	if (ret->verdict != EGRESS_INSPECT)
 		return;
 	ret->verdict = rule == NULL ? EGRESS_ALLOW : EGRESS_DENY;
-	for (; rule != NULL; rule = rule_for(p, rule->next, port))
+	for (; rule != NULL; rule = rule_for(p, rule->next, port)) {
 		paths = paths || rule->paths.n > 0;
-	if (paths && !plain) {
+		denies = denies || (rule->deny && rule->paths.n > 0);
+	}
+	/* some servers drop a ";" and the rest of its part of the path */
+	if ((paths && !plain) || (denies && strchr(hr_buf_str(&decoded), ';') != NULL)) {
 		decide(ret, EGRESS_DENY, "ambiguous path");
 		return;
 	}

@@ -68,7 +68,8 @@ bool egress_policy_names(const struct egress_policy *p, const struct sockaddr *a
 
 /* Decides on one request of an inspected host: never EGRESS_INSPECT. `path` is the raw request
  * target without its query. An ambiguous path (dot segments, backslashes, control characters, also
- * encoded; broken escapes; a fragment) is denied where rules have paths. */
+ * encoded; broken escapes; a fragment) is denied where rules have paths; so is one with ';' where a
+ * rule denies paths. */
 void egress_policy_request(const struct egress_policy *p, const char *name, int port,
     const char *method, const char *path, struct egress_decision *ret);
 

@@ -63,7 +63,8 @@ def methods_and_paths():
                 ("POST", "/all/%2E%2e/admin/x", 400, 0), ("POST", "/all/.%2e", 400, 0), ("POST", "/all/.", 400, 0),
                 ("POST", "/all/..;a=b/x", 400, 0), ("POST", "/all%2f..%2fx", 400, 0), ("POST", "/all\\x", 400, 0),
                 ("POST", "/all%5Cx", 400, 0), ("POST", "/all%00", 400, 0), ("POST", "/all#/x", 400, 0),
-                ("POST", "/all/...", 200, 3), ("POST", "/all/.git", 200, 3), ("POST", "/all?..%2f", 200, 3)):
+                ("POST", "/all/...", 200, 3), ("POST", "/all/.git", 200, 3), ("POST", "/all?..%2f", 200, 3),
+                ("POST", "/admin;x=1/y", 400, 0), ("POST", "/all/%3bx", 400, 0), ("POST", "/all?a;b", 200, 3)):
             a = e.ask(method, path, body=b"" if method == "POST" else None)
             equal(a.status, status, "%s %s" % (method, path))
             got = e.upstreams[1].take()
@@ -77,6 +78,14 @@ def methods_and_paths():
                 equal(line["rule"], "rules api.test %d" % rule)
             elif path != "/all%00":  # nginx itself reads no such request
                 equal(line["rule"], "no rule" if status == 403 else "an ambiguous or malformed request", path)
+
+
+def parameters():
+    """Parts with parameters are paths like others where no rule denies paths."""
+    for denied, status in (({"methods": ["PUT"], "deny": True}, 200), ({"paths": ["/x"], "deny": True}, 400)):
+        with Edge(rules(denied, {"paths": ["/*"]}), [API]) as e:
+            for path in ("/a;x=1/y", "/a%3Bx"):
+                equal(e.ask("GET", path).status, status, path)
 
 
 def other_hosts():
@@ -501,7 +510,7 @@ def programs():
                         equal(f.read(), "in main\n")
 
 
-CASES = [methods_and_paths, other_hosts, smuggled, headers_set, placeholders, two_credentials, scrubbed,
+CASES = [methods_and_paths, parameters, other_hosts, smuggled, headers_set, placeholders, two_credentials, scrubbed,
          scrubbed_headers, streams, uploads, websockets, servers_certificate, no_second_try, log, reloaded, clients,
          programs]
 
