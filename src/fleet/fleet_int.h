@@ -101,6 +101,8 @@ struct hr_fleet_place {
 bool hr_fleet_place_take(struct hr_fleet *f, struct hr_fleet_place *p, int64_t key);
 void hr_fleet_place_give(struct hr_fleet *f, struct hr_fleet_place *p);
 
+/* the turns of requests without a key: any client may send those, so that few of them wait */
+#define HR_FLEET_NO_KEY 0
 /* Waits until no other request of this key produces a long answer: those of one key take turns.
  * Returns false if too many of this key wait. Called without the lock. */
 bool hr_fleet_turn_take(struct hr_fleet *f, struct hr_fleet_place *p, int64_t key);

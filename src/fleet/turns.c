@@ -5,6 +5,7 @@
 
 /* maximum per key: each waiter has a thread, and a key has fewer threads */
 #define TURNS_MOST 32
+#define TURNS_OPEN 3 /* the same for requests without a key */
 
 static unsigned
 count(const struct hr_fleet_place *p, int64_t key, bool its)
@@ -63,7 +64,7 @@ hr_fleet_turn_take(struct hr_fleet *f, struct hr_fleet_place *p, int64_t key)
 	bool may;
 
 	(void)pthread_mutex_lock(&f->lock);
-	may = count(f->turns, key, true) < TURNS_MOST;
+	may = count(f->turns, key, true) < (key == HR_FLEET_NO_KEY ? TURNS_OPEN : TURNS_MOST);
 	if (may)
 		add(&f->turns, p, key);
 	while (may && is_behind(p))

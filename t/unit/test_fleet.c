@@ -1760,6 +1760,45 @@ START_TEST(routes_lead_to_a_socket)
 }
 END_TEST
 
+/* Searches by a signature are open to all: only few wait, and no key's turn is taken. */
+START_TEST(few_searches_without_a_key_wait)
+{
+	struct hr_fleet_api api = {.fleet = &fleet, .registry_prefix = ""};
+	struct hr_fleet_place waiting[3], turn;
+	struct hr_fleet_request q = {.method = "GET",
+	    ABSENT_E2B,
+	    .uri = "/files?path=x&signature=y",
+	    .host = "h",
+	    .sandbox_id = "",
+	    .sandbox_port = "",
+	    .session_key = "",
+	    .scheme = "http",
+	    .route = HR_FLEET_ROUTE_ASK};
+	int i, statuses[2];
+
+	begin(&few);
+	for (i = 0; i < 3; i++)
+		waiting[i] =
+		    (struct hr_fleet_place){i > 0 ? &waiting[i - 1] : NULL, HR_FLEET_NO_KEY};
+	for (i = 0; i < 2; i++) {
+		struct hr_fleet_answer a;
+
+		fleet.turns = i == 0 ? &waiting[2] : NULL;
+		hr_fleet_handle(&api, &q, &a);
+		statuses[i] = a.status;
+		hr_fleet_answer_done(&a);
+	}
+	fleet.turns = &waiting[2];
+	for (i = -1; i < 2; i += 2) {
+		ck_assert(hr_fleet_turn_take(&fleet, &turn, i));
+		hr_fleet_turn_give(&fleet, &turn);
+	}
+	fleet.turns = NULL;
+	ck_assert_int_eq(statuses[0], 429);
+	ck_assert_int_eq(statuses[1], 401);
+}
+END_TEST
+
 /* The engine gave no port. */
 START_TEST(without_an_address_there_is_no_port)
 {
@@ -2891,6 +2930,7 @@ main(void)
 	tcase_add_test(store, keys_are_kept_as_sums);
 	tcase_add_loop_test(tc, routes_lead_to_ports_of_the_sandbox_alone, 0, COUNT(routes));
 	tcase_add_loop_test(tc, routes_lead_to_a_socket, 0, COUNT(socket_routes));
+	tcase_add_test(tc, few_searches_without_a_key_wait);
 	tcase_add_test(tc, without_an_address_there_is_no_port);
 	tcase_add_test(tc, a_stream_passes_over_what_is_not_its_own);
 	tcase_add_test(tc, a_page_of_events_has_bounds);

@@ -19,7 +19,6 @@
 #include "proto/json.h"
 
 #define ID_LEN (HR_FLEET_ID - 1)
-#define SEARCHES (-1)   /* the key whose turns searches take: they are one after the other */
 #define SEARCH_PAGE 100 /* rows that a search reads at once */
 
 struct target {
@@ -200,7 +199,7 @@ by_signature(const struct hr_fleet_api *api, const struct hr_fleet_request *q, s
 		    "sandbox\n");
 		return WRONG;
 	}
-	if (!hr_fleet_turn_take(f, &turn, SEARCHES)) {
+	if (!hr_fleet_turn_take(f, &turn, HR_FLEET_NO_KEY)) {
 		(void)hr_e2b_say(a, 429, "too many requests wait already");
 		return WRONG;
 	}
