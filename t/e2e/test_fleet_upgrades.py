@@ -145,6 +145,7 @@ def earlier_store():
         version = db.execute("PRAGMA user_version").fetchone()[0]
         columns = db.execute("PRAGMA table_info(sandboxes)").fetchall()
         db.execute("DROP INDEX ending")
+        db.execute("DROP INDEX live")
         for name in ("ends", "life", "end_pauses"):
             db.execute("ALTER TABLE sandboxes DROP COLUMN " + name)
         db.execute("CREATE INDEX ending ON sandboxes (active)")  # in the way of the step: nothing of it may stay
@@ -164,7 +165,7 @@ def earlier_store():
         db = sqlite3.connect(os.path.join(f.dir, "fleet.db"), isolation_level=None)
         equal((db.execute("PRAGMA user_version").fetchone()[0], db.execute("PRAGMA table_info(sandboxes)").fetchall()),
               (version, columns))
-        equal(db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'ending'").fetchone()[0], 1)
+        equal(db.execute("SELECT count(*) FROM sqlite_master WHERE name IN ('ending', 'live')").fetchone()[0], 2)
         db.close()
 
 

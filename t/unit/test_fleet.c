@@ -2419,9 +2419,27 @@ read_id(void *arg, const struct hr_fleet_row *row)
 	memcpy(*id, row->id, sizeof(*id));
 }
 
-/* Pages of all keys together, of one row each. */
+/* Returns the steps that the store's statements have made since the last call. */
+static int
+steps(const struct hr_sqlite *s)
+{
+	int n = 0;
+	size_t i;
+
+	for (i = 0; i < s->n; i++)
+		n += sqlite3_stmt_status(s->statements[i].st, SQLITE_STMTSTATUS_VM_STEP, 1);
+	return n;
+}
+
+/* Pages of all keys together, of one row each. Ended sandboxes, of which there are many, do not
+ * delay them. */
 START_TEST(pages_of_all_keys)
 {
+	static const char ended[] =
+	    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
+	    "INSERT INTO sandboxes (id, key, session, state, request, factor, session_key, created,"
+	    " active) SELECT printf('%032x', i), 1, 's', 6, '{}', 1, 'k', i, 1 FROM n";
+	struct hr_sqlite *s;
 	struct hr_fleet_row row;
 	struct hr_err err = {0};
 	struct hr_fleet_key mine, second = {.name = "second", .scopes = HR_SCOPE_USE};
@@ -2441,10 +2459,14 @@ START_TEST(pages_of_all_keys)
 		hr_fleet_row_done(&row);
 	}
 	(void)pthread_mutex_lock(&fleet.lock);
+	s = (struct hr_sqlite *)(void *)fleet.store;
+	ck_assert_int_eq(sqlite3_exec(s->db, ended, NULL, NULL, NULL), SQLITE_OK);
+	(void)steps(s);
 	for (i = 1; i < 4; i++)
 		ck_assert_int_eq(fleet.store->ops->page(
 				     fleet.store, 0, true, ids[i - 1], 1, read_id, &ids[i], &err),
 		    0);
+	ck_assert_int_lt(steps(s), 1000);
 	(void)pthread_mutex_unlock(&fleet.lock);
 	ck_assert(strcmp(ids[1], made[0]) == 0
 		      ? strcmp(ids[2], made[1]) == 0

@@ -23,11 +23,12 @@
 #define TEXT(x) #x
 #define NUMBER(x) TEXT(x)
 
-/* the columns of version 4 */
+/* the columns and indexes of version 4 */
 #define ENDS "ends INTEGER NOT NULL DEFAULT 0"
 #define LIFE "life INTEGER NOT NULL DEFAULT 0"
 #define END_PAUSES "end_pauses INTEGER NOT NULL DEFAULT 0"
 #define ENDING "CREATE INDEX ending ON sandboxes (ends) WHERE state = 1 AND ends > 0;"
+#define LIVE "CREATE INDEX live ON sandboxes (created, id) WHERE " HOLDS_ROOM ";"
 
 /* state: enum hr_fleet_state. Rows with a state below 5 have their session, except for the pool's,
  * which have neither key nor session and may be many. */
@@ -41,7 +42,8 @@ static const char schema[] =
     " session_key TEXT NOT NULL, vscode INTEGER NOT NULL DEFAULT 0,"
     " app1 INTEGER NOT NULL DEFAULT 0, app2 INTEGER NOT NULL DEFAULT 0,"
     " created INTEGER NOT NULL, active INTEGER NOT NULL, resumed INTEGER NOT NULL DEFAULT 0,"
-    " shape TEXT NOT NULL DEFAULT '', " ENDS ", " LIFE ", " END_PAUSES ") WITHOUT ROWID;" ENDING
+    " shape TEXT NOT NULL DEFAULT '', " ENDS ", " LIFE ", " END_PAUSES
+    ") WITHOUT ROWID;" ENDING LIVE
     "CREATE UNIQUE INDEX one_life ON sandboxes (key, session) WHERE state < 5 AND key > 0;"
     "CREATE INDEX of_session ON sandboxes (key, session, created);"
     "CREATE INDEX idle ON sandboxes (state, active);"
@@ -160,7 +162,7 @@ first_number(void *arg, sqlite3_stmt *st)
 
 static const char from_3[] =
     "ALTER TABLE sandboxes ADD COLUMN " ENDS ";ALTER TABLE sandboxes ADD COLUMN " LIFE
-    ";ALTER TABLE sandboxes ADD COLUMN " END_PAUSES ";" ENDING
+    ";ALTER TABLE sandboxes ADD COLUMN " END_PAUSES ";" ENDING LIVE
     "PRAGMA user_version = " NUMBER(STORE_VERSION);
 
 /* Creates all tables, or changes those of an earlier version, in one transaction. */

@@ -7,6 +7,7 @@
 #include "fleet/store/sqlite.h"
 
 #define STATEMENTS_MAX 48
+#define HOLDS_ROOM "state NOT IN (6, 7)"
 
 struct hr_sqlite {
 	struct hr_store base; /* this must be the first member */

@@ -11,7 +11,6 @@
 
 /* uses the numbers of enum hr_fleet_state */
 #define HAS_SESSION "state < 5"
-#define HOLDS_ROOM "state NOT IN (6, 7)"
 #define RESPITE_MS "30000"
 
 _Static_assert(HR_FLEET_RESUMING == 4 && HR_FLEET_STOPPING == 5 && HR_FLEET_STOPPED == 6 &&
@@ -121,8 +120,11 @@ hr_sqlite_each(
 	return f.nomem ? hr_err_nomem(err) : n < 0 ? -1 : 0;
 }
 
-#define FIRST_PAGE " AND (? = 0 OR " HOLDS_ROOM ") ORDER BY created, id LIMIT ?"
-#define NEXT_PAGE " AND (created, id) > (SELECT created, id FROM sandboxes WHERE id = ?)" FIRST_PAGE
+#define OF_KEY FROM "WHERE key = ?"
+#define OR_LIVE " AND (? = 0 OR " HOLDS_ROOM ")"
+#define IN_ORDER " ORDER BY created, id LIMIT ?"
+#define AFTER " AND (created, id) > (SELECT created, id FROM sandboxes WHERE id = ?)"
+#define LIVE FROM "WHERE " HOLDS_ROOM
 
 int
 hr_sqlite_page(struct hr_store *base, int64_t key, bool live, const char *after, unsigned most,
@@ -131,14 +133,18 @@ hr_sqlite_page(struct hr_store *base, int64_t key, bool live, const char *after,
 	struct found_row f = {.fn = fn, .arg = arg};
 	int n;
 
-	/* rows of one key are found by its index; "? = 0" is true for all keys */
-	if (*after == '\0')
-		n = hr_sqlite_rows(of(base), err, read_row, &f,
-		    key != 0 ? FROM "WHERE key = ?" FIRST_PAGE : FROM "WHERE ? = 0" FIRST_PAGE,
-		    "iii", key, (int64_t)live, (int64_t)most);
+	/* rows of one key are found by its index, and those of all keys by that of the live ones */
+	hr_assert(key != 0 || live);
+	if (key == 0 && *after == '\0')
+		n = hr_sqlite_rows(of(base), err, read_row, &f, LIVE IN_ORDER, "i", (int64_t)most);
+	else if (key == 0)
+		n = hr_sqlite_rows(
+		    of(base), err, read_row, &f, LIVE AFTER IN_ORDER, "si", after, (int64_t)most);
+	else if (*after == '\0')
+		n = hr_sqlite_rows(of(base), err, read_row, &f, OF_KEY OR_LIVE IN_ORDER, "iii", key,
+		    (int64_t)live, (int64_t)most);
 	else
-		n = hr_sqlite_rows(of(base), err, read_row, &f,
-		    key != 0 ? FROM "WHERE key = ?" NEXT_PAGE : FROM "WHERE ? = 0" NEXT_PAGE,
+		n = hr_sqlite_rows(of(base), err, read_row, &f, OF_KEY AFTER OR_LIVE IN_ORDER,
 		    "isii", key, after, (int64_t)live, (int64_t)most);
 	hr_fleet_row_done(&f.row);
 	return f.nomem ? hr_err_nomem(err) : n < 0 ? -1 : 0;

@@ -170,7 +170,7 @@ struct hr_store_ops {
 	int (*each)(struct hr_store *s, int64_t key, bool live, hr_row_fn *fn, void *arg,
 	    struct hr_err *err);
 	/* Works as each(), but for at most `most` rows, after the one with the id `after`; "": from
-	 * the first. NULL: no pages. */
+	 * the first. Key 0 requires `live`. NULL: no pages. */
 	int (*page)(struct hr_store *s, int64_t key, bool live, const char *after, unsigned most,
 	    hr_row_fn *fn, void *arg, struct hr_err *err);
 	/* Moves a row from `from` to `to`, if that is still its state and it still has the key, the
