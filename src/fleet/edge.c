@@ -50,6 +50,8 @@ fill(struct hr_buf *out, const struct hr_fleet_edge *e, const char *name,
 {
 	struct hr_place places[13] = {{"run_dir", e->run_dir, false}, {"listen", e->listen, false},
 	    {"fastcgi_timeout", NULL, false}, {"socket_dir", e->socket_dir, false},
+	    /* no host has a slash */
+	    {"domain", e->domain != NULL ? e->domain : "/", false},
 	    /* sandboxes under their own host names have cookies; requests by a path come from
 	     * programs */
 	    {"path_cookie", e->domain != NULL ? "$http_cookie" : "''", true},
@@ -57,7 +59,7 @@ fill(struct hr_buf *out, const struct hr_fleet_edge *e, const char *name,
 	char seconds[16];
 	HR_BUF(text, TEXT_MAX);
 	HR_FREE char *path = NULL;
-	size_t n = 6;
+	size_t n = 7;
 	size_t i;
 
 	(void)snprintf(seconds, sizeof(seconds), "%u", e->patience_s + MORE_S);

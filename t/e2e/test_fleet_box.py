@@ -667,8 +667,13 @@ def visited(uid):
             # those of E2B count for the sandbox that they lead to, whatever else the request names
             by_e2b = "X-Sandbox-ID: %s\r\nX-Sandbox-Port: 1\r\nE2b-Sandbox-Id: %s\r\nE2b-Sandbox-Port: 50000\r\n" % (
                 p["runtime_id"], o["runtime_id"])
-            s.sendall(("GET / HTTP/1.1\r\nHost: %s\r\n%s\r\n" % (
-                ("x", by_header), ("x", by_e2b), ("work-1-%s.%s" % (o["runtime_id"], DOMAIN), ""))[i % 3]).encode())
+            name, port = "%s.%s" % (o["runtime_id"], DOMAIN), "X-Sandbox-Port: 50000-%s.%s: 1\r\n" % (
+                p["runtime_id"], DOMAIN)
+            # the old form has a client after the id, which names no sandbox
+            old = ["50000-%s-%s.%s" % (o["runtime_id"], client, DOMAIN.upper()) for client in ("x", p["runtime_id"])]
+            ways = (("x", by_header), ("x", by_e2b), ("work-1-" + name, ""), ("50000-" + name, port), (old[0], ""),
+                    (old[1], ""), ("work-1-%s:80" % name, ""))
+            s.sendall(("GET / HTTP/1.1\r\nHost: %s\r\n%s\r\n" % ways[i % len(ways)]).encode())
             return s
 
         open_ = [visit(i) for i in range(VISITORS + 20)]
@@ -677,6 +682,9 @@ def visited(uid):
         equal(f.run(o, "echo on"), "on")
         host = "work-1-%s.%s" % (p["runtime_id"], DOMAIN)
         equal(f.call("GET", "/", key="", Host=host)[0], 200, "another sandbox's program")
+        for host in ("50000-%s.example", "%050d-%%s.%s" % (0, DOMAIN), "50000-%%s.%s.example" % DOMAIN):
+            path, host = "/%s/alive" % p["runtime_id"], host % o["runtime_id"]
+            equal(f.call("GET", path, key="", Host=host)[0], 200, "the path names the sandbox: " + host)
 
 
 def account(uid):

@@ -1665,6 +1665,8 @@ static const struct {
     {"/a", "%sx.dom.example", "", "", "", 404},
     {"/a", "vscode-%s.dom.example", "", "", "", 404}, /* it has none */
     {"/a", "7001-%s.dom.example.evil", "", "", "", 404},
+    {"/a", "7001-%s-client.dom.example", "", "", "127.0.0.1:7001/a", 200},
+    {"/a", "7001-%s-client.x.dom.example", "", "", "", 404},
     {"/a", "7001-%s.other.example", "", "", "", 404},
     {"/start", "h", "%s", "", "127.0.0.1:1/start", 200},
     {"/start", "h", "%s", "7001", "127.0.0.1:7001/start", 200},

@@ -44,7 +44,8 @@ take_port(struct target *t, const char *p, size_t len)
 	return true;
 }
 
-/* Parses "ID.DOMAIN" and "PORT-ID.DOMAIN", with or without a port after it. */
+/* Parses "ID.DOMAIN", "PORT-ID.DOMAIN" and the old "PORT-ID-CLIENT.DOMAIN", with or without a port
+ * after it. nginx counts the visitors of the same names (handrail-fleet-http.conf.in). */
 static bool
 by_name(const struct hr_fleet_api *api, const char *host, struct target *t)
 {
@@ -61,6 +62,8 @@ by_name(const struct hr_fleet_api *api, const char *host, struct target *t)
 	if (n == 0 || dash == NULL || !take_id(t, dash + 1))
 		return false;
 	dot = dash + 1 + ID_LEN;
+	if (*dot == '-')
+		dot += strcspn(dot, ".");
 	return *dot == '.' && strncasecmp(dot + 1, api->domain, n) == 0 &&
 	       (dot[1 + n] == '\0' || dot[1 + n] == ':') &&
 	       take_port(t, host, (size_t)(dash - host));
