@@ -487,6 +487,75 @@ START_TEST(json)
 }
 END_TEST
 
+/* ---- pages that would hold the loop ---- */
+
+static void
+repeat(struct hr_buf *b, const char *what, size_t n)
+{
+	while (n-- > 0)
+		hr_buf_adds(b, what);
+	ck_assert_int_eq(b->fail, HR_OK);
+}
+
+static void
+props_of(struct br_props *ret, const struct hr_buf *snapshot)
+{
+	struct br_snapshot *s = br_snapshot_new(snapshot->p, snapshot->len, &err);
+
+	ck_assert_msg(s != NULL, "%s", err.msg);
+	br_props_init(ret);
+	ck_assert_int_eq(br_snapshot_props(s, ret, &err), 0);
+	br_snapshot_free(s);
+}
+
+/* One long string is a value of many nodes. */
+START_TEST(shared_strings)
+{
+	const size_t nodes = 200000;
+	struct br_props props;
+
+	hr_buf_adds(
+	    &text, "{\"documents\":[{\"nodes\":{\"attributes\":[[0,3,1,4],[0,4],[0,5,1,6,2,6]");
+	repeat(&text, ",[1,7,2,7]", nodes);
+	hr_buf_adds(&text, "]}}],\"strings\":[\"bid\",\"browsergym_visibility_ratio\","
+			   "\"browsergym_set_of_marks\",\"a\",\"0.25\",\"b\",\"\\u0031\",\"\\n");
+	repeat(&text, "7", 1 << 20);
+	hr_buf_adds(&text, "\"]}");
+	props_of(&props, &text);
+	ck_assert_uint_eq(props.n, 3);
+	ck_assert(br_props_find(&props, "a")->visibility == 0.25);
+	ck_assert_ptr_nonnull(br_props_find(&props, "0.25"));
+	ck_assert(br_props_find(&props, "b")->visibility == 1);
+	ck_assert_int_eq(br_props_find(&props, "b")->marked, 1);
+	br_props_done(&props);
+}
+END_TEST
+
+/* A bid of 1024 bytes is taken, and a longer one not; so it is with 32 bytes of a ratio. */
+START_TEST(long_values)
+{
+	struct br_props props;
+
+	hr_buf_adds(&text,
+	    "{\"documents\":[{\"nodes\":{\"attributes\":[[0,2,1,4],[0,3,1,4],[0,6,1,5]]}}],"
+	    "\"strings\":[\"bid\",\"browsergym_visibility_ratio\",\"");
+	repeat(&text, "x", 1024);
+	hr_buf_adds(&text, "\",\"");
+	repeat(&text, "y", 1025);
+	hr_buf_adds(&text, "\",\"");
+	repeat(&text, "0", 31);
+	hr_buf_adds(&text, "1\",\"");
+	repeat(&text, "0", 32);
+	hr_buf_adds(&text, "1\",\"z\"]}");
+	props_of(&props, &text);
+	ck_assert_uint_eq(props.n, 2);
+	ck_assert_uint_eq(strlen(props.v[0].bid), 1024);
+	ck_assert(props.v[0].visibility == 1);
+	ck_assert(isnan(br_props_find(&props, "z")->visibility));
+	br_props_done(&props);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -503,6 +572,8 @@ main(void)
 	tcase_add_test(t, lists_in_lists);
 	tcase_add_test(t, odd_snapshots);
 	tcase_add_test(t, short_of_room);
+	tcase_add_test(t, shared_strings);
+	tcase_add_test(t, long_values);
 	suite_add_tcase(s, t);
 	return lines_run(s);
 }

@@ -11,6 +11,11 @@
 
 #define NOWHERE SIZE_MAX
 
+/* Longer values in JSON are not the marking script's. Many nodes may name one long string, which
+ * would be copied for each of them. */
+#define BID_MAX 1024
+#define RATIO_MAX 32
+
 int
 br_snapshot_column(const struct br_tape *t, uint32_t list, uint32_t **ret, size_t *ret_n)
 {
@@ -59,6 +64,17 @@ br_snapshot_string(const struct br_snapshot *s, uint32_t place, struct hr_buf *b
 		b->p[b->len] = '\0';
 	}
 	return true;
+}
+
+static bool
+is_short(const struct br_snapshot *s, uint32_t place, size_t max)
+{
+	size_t i = number_at(s, place), len;
+
+	if (i == NOWHERE)
+		return false;
+	(void)br_tape_raw(&s->tape, s->strings[i], &len);
+	return len <= max;
 }
 
 static size_t
@@ -221,6 +237,8 @@ ratio(struct collector *c, uint32_t place)
 	double v;
 
 	c->text.len = 0; /* keeps b.fail, unlike a reset */
+	if (!is_short(c->s, place, RATIO_MAX))
+		return NAN;
 	if (!br_snapshot_string(c->s, place, &c->text) || c->text.fail != HR_OK || c->text.len == 0)
 		return NAN;
 	v = strtod(c->text.p, &end);
@@ -245,7 +263,8 @@ read_attributes(struct collector *c, struct br_prop *p, uint32_t node)
 			c->text.len = 0;
 			free(p->bid);
 			p->bid = NULL;
-			if (br_snapshot_string(c->s, value, &c->text) &&
+			if (is_short(c->s, value, BID_MAX) &&
+			    br_snapshot_string(c->s, value, &c->text) &&
 			    (p->bid = strndup(hr_buf_str(&c->text), c->text.len)) == NULL)
 				return -1;
 		}

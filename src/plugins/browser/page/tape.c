@@ -339,7 +339,8 @@ br_tape_is(const struct br_tape *t, uint32_t i, const char *text)
 	struct hr_buf b;
 	bool same;
 
-	if (br_tape_type(t, i) != BR_TAPE_STRING || len < want)
+	/* an escape has at most six bytes per byte of its character */
+	if (br_tape_type(t, i) != BR_TAPE_STRING || len < want || len > 6 * want)
 		return false;
 	if (memchr(p, '\\', len) == NULL)
 		return len == want && memcmp(p, text, len) == 0;
