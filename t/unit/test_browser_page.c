@@ -556,6 +556,23 @@ START_TEST(long_values)
 }
 END_TEST
 
+START_TEST(many_abbreviations)
+{
+	HR_BUF(page, 1 << 24);
+	int i;
+
+	for (i = 0; i < 100000; i++)
+		hr_buf_addf(&page, "<abbr title=\"t%d\">%06d</abbr>", i, i);
+	hr_buf_adds(&page, "<abbr title=\"again\">000007</abbr>");
+	br_page_text(&text, hr_buf_str(&page), page.len);
+	ck_assert_int_eq(text.fail, HR_OK);
+	ck_assert_ptr_nonnull(strstr(text.p, "099999"));
+	ck_assert_ptr_nonnull(strstr(text.p, "*[000007]: again\n"));
+	ck_assert_ptr_nonnull(strstr(text.p, "*[000999]: t999\n"));
+	ck_assert_ptr_null(strstr(text.p, "*[001000]"));
+}
+END_TEST
+
 int
 main(void)
 {
@@ -574,6 +591,7 @@ main(void)
 	tcase_add_test(t, short_of_room);
 	tcase_add_test(t, shared_strings);
 	tcase_add_test(t, long_values);
+	tcase_add_test(t, many_abbreviations);
 	suite_add_tcase(s, t);
 	return lines_run(s);
 }

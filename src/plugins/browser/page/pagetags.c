@@ -9,6 +9,9 @@
 
 #include "base/text/utf8.h"
 
+/* Each new one is compared with all others; a page's further ones are ignored. */
+#define ABBREVIATIONS_MAX 1000
+
 /* Returns true if the tag needs nothing else. */
 static bool
 do_heading(struct page *p, const struct page_tag *t)
@@ -137,6 +140,8 @@ add_abbreviation(struct page *p)
 	for (i = 0; i < p->n_abbrs; i++)
 		if (hr_span_equal(hr_span_of_buf(&p->abbrs[i].text), hr_span_of_buf(&p->abbr)))
 			break;
+	if (i == ABBREVIATIONS_MAX)
+		return;
 	if (i == p->n_abbrs) {
 		grown = reallocarray(p->abbrs, p->n_abbrs + 1, sizeof(*grown));
 		if (grown == NULL) {
