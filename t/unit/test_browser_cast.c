@@ -3,6 +3,7 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -256,11 +257,25 @@ START_TEST(places_of_keys)
 }
 END_TEST
 
+/* The page's own script may have replaced what counts its timers. */
+START_TEST(busy_pages)
+{
+	ck_assert_int_eq(br_busy_ms(-1, 500), 0);
+	ck_assert_int_eq(br_busy_ms(0, 500), 0);
+	ck_assert_int_eq(br_busy_ms(20.5, 500), 21);
+	ck_assert_int_eq(br_busy_ms(1e300, 500), 501);
+	ck_assert_int_eq(br_busy_ms(-1e300, 500), 0);
+	ck_assert_int_eq(br_busy_ms((double)INFINITY, 500), 501);
+	ck_assert_int_eq(br_busy_ms((double)NAN, 500), 0);
+}
+END_TEST
+
 int
 main(void)
 {
 	Suite *s = suite_create("browser_cast");
 	TCase *c = tcase_create("cast"), *keys = tcase_create("keys");
+	TCase *settle = tcase_create("settle");
 	SRunner *r = srunner_create(s);
 	int failed;
 
@@ -274,6 +289,8 @@ main(void)
 	suite_add_tcase(s, c);
 	tcase_add_test(keys, places_of_keys);
 	suite_add_tcase(s, keys);
+	tcase_add_test(settle, busy_pages);
+	suite_add_tcase(s, settle);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);
 	srunner_free(r);

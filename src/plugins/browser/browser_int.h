@@ -20,6 +20,8 @@ void br_session_free(struct browser *b, struct br_tab *tab, struct br_session *s
 /* Waits after a program until its effects have settled; `noted`: the program did something to which
  * a page may react. Returns -1 with b->err if Chromium has ended. */
 int br_settle(struct browser *b, bool noted);
+/* Converts a page's number, which may be any, to ms: 0, or 1 to limit_ms + 1. */
+int64_t br_busy_ms(double ms, int64_t limit_ms);
 /* Ensures that there is an active tab: the last used, or a new one. */
 int br_settle_tab(struct browser *b);
 

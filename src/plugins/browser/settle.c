@@ -32,6 +32,14 @@ wait_viewer(struct browser *b)
 	br_answer_free(br_eval(b, br_page(b->active)->id, top->ours, "handrail.viewer()", true));
 }
 
+int64_t
+br_busy_ms(double ms, int64_t limit_ms)
+{
+	if (!(ms > 0))
+		return 0;
+	return (ms < (double)limit_ms ? (int64_t)ms : limit_ms) + 1;
+}
+
 /* Returns for how many ms the active page's script keeps it busy. */
 static int64_t
 page_is_busy(struct browser *b, int64_t limit_ms)
@@ -58,7 +66,7 @@ page_is_busy(struct browser *b, int64_t limit_ms)
 		wait_viewer(b);
 	if (more > ms && more <= (double)limit_ms)
 		ms = more;
-	return ms > 0 ? (int64_t)ms + 1 : 0;
+	return br_busy_ms(ms, limit_ms);
 }
 
 /* Returns true if something is in progress whose end an event will report. */
