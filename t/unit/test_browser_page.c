@@ -556,6 +556,33 @@ START_TEST(long_values)
 }
 END_TEST
 
+/* Bids with equal hashes in the table, if the table began with the same number in each process. */
+START_TEST(bids_that_collide)
+{
+	const size_t n = 1024;
+	struct br_props props;
+	size_t i, k, h, run = 0, longest = 0;
+	char bid[32];
+
+	br_props_init(&props);
+	for (i = 0; props.n < n; i++) {
+		(void)snprintf(bid, sizeof(bid), "%zu", i);
+		for (h = 2166136261u, k = 0; bid[k] != '\0'; k++)
+			h = (h ^ (unsigned char)bid[k]) * 16777619u;
+		if (h % (2 * n) == 0)
+			ck_assert_ptr_nonnull(br_props_put(&props, bid));
+	}
+	for (i = 0; i < props.n_slots; i++) {
+		run = props.slots[i] != 0 ? run + 1 : 0;
+		longest = run > longest ? run : longest;
+	}
+	ck_assert_uint_lt(longest, n / 2);
+	for (i = 0; i < n; i++)
+		ck_assert_ptr_eq(br_props_find(&props, props.v[i].bid), &props.v[i]);
+	br_props_done(&props);
+}
+END_TEST
+
 START_TEST(many_abbreviations)
 {
 	HR_BUF(page, 1 << 24);
@@ -591,6 +618,7 @@ main(void)
 	tcase_add_test(t, short_of_room);
 	tcase_add_test(t, shared_strings);
 	tcase_add_test(t, long_values);
+	tcase_add_test(t, bids_that_collide);
 	tcase_add_test(t, many_abbreviations);
 	suite_add_tcase(s, t);
 	return lines_run(s);

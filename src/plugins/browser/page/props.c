@@ -10,6 +10,7 @@
 
 #include "base/text/floatrepr.h"
 #include "base/grow.h"
+#include "base/random.h"
 #include "proto/json.h"
 
 void
@@ -31,20 +32,18 @@ br_props_done(struct br_props *p)
 }
 
 static size_t
-hash(const char *bid)
+hash(uint64_t h, const char *bid)
 {
-	size_t h = 2166136261u;
-
 	for (; *bid != '\0'; bid++)
-		h = (h ^ (unsigned char)*bid) * 16777619u;
-	return h;
+		h = (h ^ (unsigned char)*bid) * UINT64_C(0x100000001b3);
+	return (size_t)(h ^ h >> 32);
 }
 
 /* Returns the slot of this bid, or a free one for it. */
 static size_t
 slot_of(const struct br_props *p, const char *bid)
 {
-	size_t i = hash(bid) & (p->n_slots - 1);
+	size_t i = hash(p->seed, bid) & (p->n_slots - 1);
 
 	while (p->slots[i] != 0 && strcmp(p->v[p->slots[i] - 1].bid, bid) != 0)
 		i = (i + 1) & (p->n_slots - 1);
@@ -59,7 +58,8 @@ br_props_find(const struct br_props *p, const char *bid)
 	return i > 0 ? &p->v[i - 1] : NULL;
 }
 
-/* Makes room for one more entry, and keeps the table at most half full. */
+/* Makes room for one more entry, and keeps the table at most half full. Returns -1 without memory
+ * or random bytes. */
 static int
 grow(struct br_props *p)
 {
@@ -70,6 +70,8 @@ grow(struct br_props *p)
 		return -1;
 	if (p->n * 2 < p->n_slots)
 		return 0;
+	if (p->n_slots == 0 && hr_random(&p->seed, sizeof(p->seed), NULL) < 0)
+		return -1;
 	slots = calloc(n, sizeof(*slots));
 	if (slots == NULL)
 		return -1;

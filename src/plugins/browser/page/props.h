@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 
@@ -22,6 +23,7 @@ struct br_props {
 	size_t n, room;
 	size_t *slots; /* hash table of the bids: index + 1 */
 	size_t n_slots;
+	uint64_t seed; /* random, because pages choose their bids */
 };
 
 void br_props_init(struct br_props *p);
