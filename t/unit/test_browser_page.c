@@ -600,6 +600,24 @@ START_TEST(many_abbreviations)
 }
 END_TEST
 
+/* Many end tags do not fit to any of many open elements. */
+START_TEST(unmatched_tags)
+{
+	HR_BUF(markup, 1 << 24);
+
+	repeat(&markup, "<b>", 900);
+	repeat(&markup, "</i>", 1000);
+	ck_assert_int_eq(br_html_tidy(markup.p, markup.len, &text, &err), 0);
+	hr_buf_reset(&markup);
+	hr_buf_reset(&text);
+	hr_buf_adds(&markup, "<pre>");
+	repeat(&markup, "<b>", 50000);
+	repeat(&markup, "</i>", 50000);
+	ck_assert_int_lt(br_html_tidy(markup.p, markup.len, &text, &err), 0);
+	ck_assert_int_eq(err.code, HR_E_TOOLARGE);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -620,6 +638,7 @@ main(void)
 	tcase_add_test(t, long_values);
 	tcase_add_test(t, bids_that_collide);
 	tcase_add_test(t, many_abbreviations);
+	tcase_add_test(t, unmatched_tags);
 	suite_add_tcase(s, t);
 	return lines_run(s);
 }

@@ -14,7 +14,12 @@
 #include "base/span.h"
 #include "base/text/utf8.h"
 
+/* The parser looks for each end tag among all open elements. Browsers stop at 512 elements, but
+ * scripts may nest deeper. */
+#define DEPTH_MAX 1000
+
 struct tidy {
+	htmlParserCtxtPtr parser;
 	struct hr_buf *out;
 	struct hr_buf text; /* text of the element so far */
 	struct hr_buf open; /* start tag without its >, until content comes */
@@ -218,6 +223,13 @@ on_start(void *ctx, const xmlChar *name, const xmlChar **attributes)
 
 	flush_open(t);
 	flush_text(t);
+	if (t->depth == DEPTH_MAX && t->out->fail == HR_OK)
+		t->out->fail = HR_E_TOOLARGE;
+	if (t->out->fail != HR_OK) {
+		t->failed = true;
+		xmlStopParser(t->parser);
+		return;
+	}
 	free(t->open_name);
 	t->open_name = strdup(tag);
 	if (t->open_name == NULL) {
@@ -344,6 +356,7 @@ feed(struct tidy *t, const char *p, size_t len)
 	parser = htmlCreatePushParserCtxt(&sax, t, NULL, 0, NULL, XML_CHAR_ENCODING_UTF8);
 	if (parser == NULL)
 		return -1;
+	t->parser = parser;
 	(void)htmlCtxtUseOptions(parser, HTML_PARSE_RECOVER | HTML_PARSE_NONET |
 					     HTML_PARSE_NOERROR | HTML_PARSE_NOWARNING |
 					     HTML_PARSE_IGNORE_ENC | HTML_PARSE_COMPACT);
