@@ -618,6 +618,35 @@ START_TEST(unmatched_tags)
 }
 END_TEST
 
+/* Texts are left out that the name of their parent contains, until a GiB was searched for them. */
+START_TEST(texts_of_a_long_name)
+{
+	const size_t len = 4 << 20, left_out = ((size_t)1 << 30) / len;
+	size_t i, n = left_out + 2;
+	HR_BUF(tree, 1 << 24);
+	const char *p;
+
+	hr_buf_adds(&tree, "{\"nodes\":[{\"nodeId\":\"0\",\"role\":{\"value\":\"x\"},"
+			   "\"childIds\":[\"1\"");
+	for (i = 2; i <= n; i++)
+		hr_buf_addf(&tree, ",\"%zu\"", i);
+	hr_buf_adds(&tree, "],\"name\":{\"value\":\"");
+	repeat(&tree, "a", len - 2);
+	hr_buf_adds(&tree, "bc\"}}");
+	for (i = 1; i <= n; i++)
+		hr_buf_addf(&tree,
+		    ",{\"nodeId\":\"%zu\",\"role\":{\"value\":\"StaticText\"},"
+		    "\"name\":{\"value\":\"bc\"},\"childIds\":[]}",
+		    i);
+	hr_buf_adds(&tree, "]}");
+	ck_assert_int_eq(tree.fail, HR_OK);
+	ck_assert_int_eq(tree_of(tree.p), 0);
+	p = strchr(hr_buf_str(&text), '\n');
+	ck_assert_ptr_nonnull(p);
+	ck_assert_str_eq(p, "\n\tStaticText 'bc'\n\tStaticText 'bc'");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -639,6 +668,7 @@ main(void)
 	tcase_add_test(t, bids_that_collide);
 	tcase_add_test(t, many_abbreviations);
 	tcase_add_test(t, unmatched_tags);
+	tcase_add_test(t, texts_of_a_long_name);
 	suite_add_tcase(s, t);
 	return lines_run(s);
 }

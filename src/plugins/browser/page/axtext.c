@@ -17,6 +17,8 @@
 /* about Python's 1000 frames less those of its callers */
 #define DEEPEST 970
 #define VALUE_DEEPEST 100 /* maximum of nested brackets in a property's value */
+/* Bytes of names that are searched for texts in total: a long name may have many texts below it. */
+#define SEARCHED_MAX (1u << 30)
 
 /* A node on the path from the root. */
 struct step {
@@ -33,6 +35,7 @@ struct writer {
 	struct hr_buf *out, *why;
 	struct hr_buf names; /* names of all nodes on the path */
 	struct hr_buf attributes;
+	size_t searched; /* bytes of names */
 	/* hash table of the nodes' ids: index + 1; of equal ids the last one counts */
 	size_t *slots;
 	size_t n_slots;
@@ -250,10 +253,19 @@ put_line(struct writer *w, size_t node, uint32_t role, struct hr_span name, bool
 	hr_buf_add(w->out, hr_buf_str(&w->attributes), w->attributes.len);
 }
 
+/* Returns true if the name at this offset, with text after it, contains this text. */
 static bool
-holds(const char *in, size_t in_len, const char *p, size_t len)
+holds(struct writer *w, size_t name, struct hr_span text)
 {
-	return len == 0 || memmem(in, in_len, p, len) != NULL;
+	const char *in = hr_buf_str(&w->names) + name;
+	size_t len = (size_t)(text.p - in);
+
+	if (text.len == 0 || text.len > len)
+		return text.len == 0;
+	if (len > SEARCHED_MAX - w->searched)
+		return false;
+	w->searched += len;
+	return memmem(in, len, text.p, text.len) != NULL;
 }
 
 /* Prints the node unless it is left out; s->name is the offset at which to put its name. */
@@ -285,7 +297,7 @@ visit(struct writer *w, struct step *s)
 	if (w->attributes.fail != HR_OK)
 		return -1;
 	is_static = br_tape_is(t, role, "StaticText");
-	if (is_static && holds(hr_buf_str(&w->names) + parent, s->name - parent, own.p, own.len))
+	if (is_static && holds(w, parent, own))
 		return 0;
 	if (!is_static && look_up(w, s->node, &clickable) != 0)
 		return 1;
