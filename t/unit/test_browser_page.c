@@ -556,6 +556,40 @@ START_TEST(long_values)
 }
 END_TEST
 
+/* Each frame's place is that of its element, which is one of many. */
+START_TEST(many_frames)
+{
+	const int n = 100000;
+	struct br_props props;
+	const struct br_prop *p;
+	int i;
+
+	hr_buf_adds(&text, "{\"strings\":[\"bid\",\"a\"],\"documents\":[{\"layout\":{\"bounds\":[");
+	for (i = 0; i < n; i++)
+		hr_buf_addf(&text, "%s[%d,7,1,1]", i > 0 ? "," : "", i);
+	hr_buf_adds(&text, "],\"nodeIndex\":[0");
+	for (i = 1; i < n; i++)
+		hr_buf_addf(&text, ",%d", i);
+	hr_buf_adds(&text, "]},\"nodes\":{\"attributes\":[[]");
+	repeat(&text, ",[]", (size_t)n - 1);
+	hr_buf_adds(&text, "],\"contentDocumentIndex\":{\"index\":[0");
+	for (i = 1; i < n; i++)
+		hr_buf_addf(&text, ",%d", i);
+	hr_buf_adds(&text, "],\"value\":[1");
+	for (i = 1; i < n; i++)
+		hr_buf_addf(&text, ",%d", i + 1);
+	hr_buf_adds(&text, "]}}}");
+	repeat(&text, ",{}", (size_t)n - 1);
+	hr_buf_adds(&text, ",{\"nodes\":{\"attributes\":[[0,1]]},\"layout\":{\"nodeIndex\":[0],"
+			   "\"bounds\":[[1,2,3,4]],\"clientRects\":[[1,2,3,4]]}}]}");
+	props_of(&props, &text);
+	p = br_props_find(&props, "a");
+	ck_assert_ptr_nonnull(p);
+	ck_assert(p->has_bbox && p->bbox[0] == n && p->bbox[1] == 9);
+	br_props_done(&props);
+}
+END_TEST
+
 /* Bids with equal hashes in the table, if the table began with the same number in each process. */
 START_TEST(bids_that_collide)
 {
@@ -665,6 +699,7 @@ main(void)
 	tcase_add_test(t, short_of_room);
 	tcase_add_test(t, shared_strings);
 	tcase_add_test(t, long_values);
+	tcase_add_test(t, many_frames);
 	tcase_add_test(t, bids_that_collide);
 	tcase_add_test(t, many_abbreviations);
 	tcase_add_test(t, unmatched_tags);

@@ -169,6 +169,7 @@ struct document {
 	bool seen;
 	double x, y; /* corner in the viewport */
 	struct br_prop *nodes;
+	uint32_t *bounds; /* indexes on the tape by node; 0: none */
 	size_t n;
 };
 
@@ -192,20 +193,15 @@ static void
 place_child(struct collector *c, size_t parent, int64_t node, struct document *child)
 {
 	const struct br_tape *t = &c->s->tape;
-	uint32_t layout = br_tape_at(t, c->s->documents[parent], "layout");
-	uint32_t index = br_tape_at(t, layout, "nodeIndex"), i = br_tape_first(t, index);
-	uint32_t bounds = br_tape_at(t, layout, "bounds"), b = br_tape_first(t, bounds);
+	const struct document *doc = &c->documents[parent];
+	uint32_t b = node >= 0 && (uint64_t)node < doc->n ? doc->bounds[node] : 0, i;
 
 	child->x = child->y = 0;
-	while (i != BR_TAPE_NONE && b != BR_TAPE_NONE && br_tape_int(t, i, -1) != node) {
-		i = br_tape_next(t, index, i);
-		b = br_tape_next(t, bounds, b);
-	}
-	if (i == BR_TAPE_NONE || b == BR_TAPE_NONE || br_tape_count(t, b) < 2)
+	if (b == 0 || br_tape_count(t, b) < 2)
 		return;
 	i = br_tape_first(t, b);
-	child->x = c->documents[parent].x + number_of(t, i);
-	child->y = c->documents[parent].y + number_of(t, br_tape_next(t, b, i));
+	child->x = doc->x + number_of(t, i);
+	child->y = doc->y + number_of(t, br_tape_next(t, b, i));
 }
 
 static void
@@ -289,11 +285,15 @@ read_layout(struct collector *c, size_t d)
 	int64_t node;
 	int n;
 
-	for (; i != BR_TAPE_NONE && b != BR_TAPE_NONE && r != BR_TAPE_NONE;
-	     i = br_tape_next(t, index, i), b = br_tape_next(t, bounds, b),
-	     r = br_tape_next(t, rects, r)) {
+	for (; i != BR_TAPE_NONE && b != BR_TAPE_NONE; i = br_tape_next(t, index, i),
+						       b = br_tape_next(t, bounds, b),
+						       r = br_tape_next(t, rects, r)) {
 		node = br_tape_int(t, i, -1);
 		if (node < 0 || (uint64_t)node >= doc->n)
+			continue;
+		if (doc->bounds[node] == 0)
+			doc->bounds[node] = b;
+		if (r == BR_TAPE_NONE)
 			continue;
 		p = &doc->nodes[node];
 		p->has_bbox = br_tape_first(t, r) != BR_TAPE_NONE && br_tape_count(t, b) == 4;
@@ -317,7 +317,8 @@ read_document(struct collector *c, size_t d)
 	doc->y -= number_of(t, br_tape_at(t, c->s->documents[d], "scrollOffsetY"));
 	doc->n = br_tape_count(t, list);
 	doc->nodes = calloc(doc->n + 1, sizeof(*doc->nodes));
-	if (doc->nodes == NULL)
+	doc->bounds = calloc(doc->n + 1, sizeof(*doc->bounds));
+	if (doc->nodes == NULL || doc->bounds == NULL)
 		return -1;
 	/* an object instead of the list is harmless: its members do not count */
 	for (i = br_tape_first(t, list); i != BR_TAPE_NONE && k < doc->n;
@@ -385,6 +386,7 @@ collector_done(struct collector *c)
 		for (i = 0; c->documents[d].nodes != NULL && i < c->documents[d].n; i++)
 			free(c->documents[d].nodes[i].bid);
 		free(c->documents[d].nodes);
+		free(c->documents[d].bounds);
 	}
 	free(c->documents);
 	free(c->order);
