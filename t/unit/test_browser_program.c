@@ -367,6 +367,24 @@ START_TEST(deep)
 }
 END_TEST
 
+/* Letters without a call behind them are read once. */
+START_TEST(long_names)
+{
+	struct br_calls c;
+	size_t i;
+
+	for (i = 0; i < 1000000; i++)
+		hr_buf_adds(&text, i % 1000 == 0 ? "\xC3\xA9" : "b");
+	hr_buf_adds(&text, "1 no(\xC2\xB7"
+			   "2p(1)a5(3)");
+	ck_assert_int_eq(br_calls_find(&c, text.p, text.len, &why), 0);
+	ck_assert_uint_eq(c.n, 2);
+	ck_assert_str_eq(c.v[0].name, "p");
+	ck_assert_str_eq(c.v[1].name, "a5");
+	br_calls_done(&c);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -380,6 +398,7 @@ main(void)
 	tcase_add_test(t, characters_by_name);
 	tcase_add_test(t, refusals);
 	tcase_add_test(t, deep);
+	tcase_add_test(t, long_names);
 	suite_add_tcase(s, t);
 	return lines_run(s);
 }

@@ -433,12 +433,15 @@ find_all(struct reader *r, struct br_calls *ret)
 			return BR_READ;
 		from = r->p;
 		done = read_call(r, &f);
+		n = f.name != NULL ? strlen(f.name) : 0;
 		if (done == BR_READ)
 			done = add_found(ret, &f);
 		else
 			found_done(&f);
 		if (done == BR_NOT_THERE) {
-			(void)hr_utf8_next(from, r->end, &n);
+			/* the end of a name is followed by the same text, and is no call either */
+			if (n == 0)
+				(void)hr_utf8_next(from, r->end, &n);
 			r->p = from + n;
 		} else if (done != BR_READ) {
 			return done;
