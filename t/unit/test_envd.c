@@ -1,18 +1,26 @@
 /* The parts of the plugin envd that need no process: messages, errors and frames of the Connect
- * protocol, gzip, and the records of processes. */
+ * protocol, gzip, the records of processes, and watchers. */
 #include "config.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <json-c/json.h>
 
+#include "base/clean.h"
+#include "base/loop.h"
+#include "base/path.h"
 #include "e2b/connect.h"
 #include "e2b/gzip.h"
 #include "e2b/message.h"
 #include "plugins/envd/record.h"
+#include "plugins/envd/watch.h"
 #include "proto/json.h"
+#include "scratch.h"
 
 static const struct hr_message_enum colours[] = {{"NONE", 0}, {"RED", 4}, {NULL, 0}};
 static const struct hr_message_field part_fields[] = {
@@ -210,6 +218,155 @@ START_TEST(a_cut_record_is_none)
 }
 END_TEST
 
+/* ---- watchers ---- */
+
+#define MORE_MAX 3000 /* events that a report makes, before a test gives up */
+
+struct watching {
+	struct hr_loop *loop;
+	struct envd_watchers *all;
+	struct envd_watcher *one;
+	char top[64];
+	char name[80];          /* a directory in it */
+	unsigned created, lost; /* reports of `name` and of losses */
+	unsigned reports, more;
+	bool makes; /* each report makes a new event */
+};
+
+static void
+on_report(void *arg, const char *name, const char *path, const char *type)
+{
+	struct watching *w = arg;
+
+	(void)path;
+	w->reports++;
+	w->lost += type == NULL;
+	w->created += type != NULL && strcmp(type, "CREATE") == 0 && strcmp(name, "d/e") == 0;
+	if (w->makes && w->more < MORE_MAX)
+		ck_assert_int_eq(w->more++ % 2 == 0 ? rmdir(w->name) : mkdir(w->name, 0700), 0);
+}
+
+static void
+watching_start(struct watching *w)
+{
+	const struct envd_watch_options o = {.recursive = true};
+	struct hr_connect_error e;
+
+	memset(w, 0, sizeof(*w));
+	(void)snprintf(w->top, sizeof(w->top), "%s/XXXXXX", scratch);
+	ck_assert_ptr_nonnull(mkdtemp(w->top));
+	(void)snprintf(w->name, sizeof(w->name), "%s/d", w->top);
+	w->loop = hr_loop_new(NULL);
+	ck_assert_ptr_nonnull(w->loop);
+	w->all = envd_watchers_new(w->loop, NULL);
+	ck_assert_ptr_nonnull(w->all);
+	w->one = envd_watcher_open(w->all, w->top, &o, on_report, w, &e);
+	ck_assert_ptr_nonnull(w->one);
+}
+
+static void
+watching_end(struct watching *w)
+{
+	envd_watchers_free(w->all);
+	hr_loop_free(w->loop);
+}
+
+static void
+stop(void *arg)
+{
+	hr_loop_stop(arg);
+}
+
+/* Lets the loop handle events until a timer fires, which a loop that is held would not reach. */
+static void
+run_until_timer(struct watching *w)
+{
+	struct hr_watch *timer = hr_loop_timer(w->loop, stop, w->loop, NULL);
+
+	ck_assert_ptr_nonnull(timer);
+	ck_assert_int_eq(hr_watch_arm(timer, 0, NULL), 0);
+	ck_assert_int_eq(hr_loop_run(w->loop, NULL), 0);
+	hr_watch_free(timer);
+}
+
+START_TEST(a_question_gets_the_events_before_it)
+{
+	struct watching w;
+
+	watching_start(&w);
+	ck_assert_int_eq(mkdir(w.name, 0700), 0);
+	w.makes = true;
+	envd_watchers_drain(w.all);
+	ck_assert_uint_eq(w.reports, 1);
+	ck_assert_uint_eq(w.more, 1);
+	w.makes = false;
+	envd_watchers_drain(w.all);
+	ck_assert_uint_eq(w.reports, 2);
+	watching_end(&w);
+}
+END_TEST
+
+START_TEST(a_turn_of_the_loop_ends)
+{
+	struct watching w;
+	unsigned turns;
+
+	watching_start(&w);
+	ck_assert_int_eq(mkdir(w.name, 0700), 0);
+	w.makes = true;
+	for (turns = 0; w.reports == 0; turns++)
+		run_until_timer(&w);
+	ck_assert_uint_lt(w.reports, MORE_MAX);
+	w.makes = false;
+	watching_end(&w);
+}
+END_TEST
+
+START_TEST(a_turn_of_the_loop_takes_some_events)
+{
+	struct watching w;
+	unsigned i;
+
+	watching_start(&w);
+	for (i = 0; i < MORE_MAX; i++)
+		ck_assert_int_eq(i % 2 == 0 ? mkdir(w.name, 0700) : rmdir(w.name), 0);
+	while (w.reports == 0)
+		run_until_timer(&w);
+	ck_assert_uint_lt(w.reports, MORE_MAX);
+	while (w.reports < MORE_MAX)
+		run_until_timer(&w);
+	ck_assert_uint_eq(w.reports, MORE_MAX);
+	ck_assert_uint_eq(w.lost, 0);
+	watching_end(&w);
+}
+END_TEST
+
+START_TEST(a_found_entry_is_reported_once_each_time)
+{
+	const struct envd_watch_options o = {.recursive = false};
+	struct watching w;
+	struct hr_connect_error e;
+	char outside[80], below[100];
+
+	watching_start(&w);
+	(void)snprintf(outside, sizeof(outside), "%s-outside", w.top);
+	(void)snprintf(below, sizeof(below), "%s/e", w.name);
+	ck_assert_int_eq(mkdir(outside, 0700), 0);
+	/* the directory is watched already, so that the event of the found entry comes, too */
+	ck_assert_ptr_nonnull(envd_watcher_open(w.all, outside, &o, on_report, &w, &e));
+	ck_assert_int_eq(rename(outside, w.name), 0);
+	ck_assert_int_eq(mkdir(below, 0700), 0);
+	envd_watchers_drain(w.all);
+	ck_assert_uint_eq(w.created, 1);
+	ck_assert_int_eq(rmdir(below), 0);
+	ck_assert_int_eq(mkdir(below, 0700), 0);
+	envd_watchers_drain(w.all);
+	ck_assert_uint_eq(w.created, 2);
+	ck_assert_uint_eq(w.lost, 0);
+	watching_end(&w);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -227,6 +384,13 @@ main(void)
 	t = tcase_create("records");
 	tcase_add_test(t, a_record_reads_back);
 	tcase_add_test(t, a_cut_record_is_none);
+	suite_add_tcase(s, t);
+	t = tcase_create("watchers");
+	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
+	tcase_add_test(t, a_question_gets_the_events_before_it);
+	tcase_add_test(t, a_turn_of_the_loop_ends);
+	tcase_add_test(t, a_turn_of_the_loop_takes_some_events);
+	tcase_add_test(t, a_found_entry_is_reported_once_each_time);
 	suite_add_tcase(s, t);
 	runner = srunner_create(s);
 	srunner_run_all(runner, CK_ENV);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/queue.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -29,6 +30,8 @@
 	    IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
 #define BUCKETS 1024
 #define READ_MAX 65536
+#define TURN_MAX 4096   /* bytes of events that one turn of the loop handles */
+#define FOUND_MAX 65536 /* names of all directories; more may be reported twice */
 
 /* A directory of a watcher. Several watchers may have the same one. */
 struct node {
@@ -36,6 +39,8 @@ struct node {
 	struct envd_watcher *of;
 	int wd;     /* -1: no longer watched, freed after the event */
 	char *name; /* relative to the watched directory; "": itself */
+	LIST_ENTRY(node) searched;
+	struct hr_strv found; /* entries that were reported before their event came; sorted */
 };
 
 struct envd_watcher {
@@ -47,7 +52,6 @@ struct envd_watcher {
 	dev_t device; /* the directory's, whose file system was checked */
 	envd_watch_fn *fn;
 	void *arg;
-	struct hr_strv seen; /* names that were found before their event came */
 };
 
 struct envd_watchers {
@@ -55,8 +59,9 @@ struct envd_watchers {
 	struct hr_watch *readable;
 	LIST_HEAD(, envd_watcher) all;
 	LIST_HEAD(bucket, node) buckets[BUCKETS];
-	LIST_HEAD(, node) dropped;
+	LIST_HEAD(, node) dropped, searched;
 	unsigned count, dirs;
+	size_t found;      /* names of all directories */
 	uint32_t replaces; /* cookie of the last move of an upload's file; 0: none */
 };
 
@@ -79,6 +84,44 @@ is_watched(struct envd_watchers *ws, int wd)
 	return false;
 }
 
+/* Forgets which entries were reported before their event. */
+static void
+forget_found(struct node *n)
+{
+	if (n->found.n > 0) {
+		LIST_REMOVE(n, searched);
+		n->of->set->found -= n->found.n;
+	}
+	hr_strv_done(&n->found);
+}
+
+/* Notes an entry whose event may still come. */
+static void
+note_found(struct node *n, const char *name)
+{
+	struct envd_watchers *ws = n->of->set;
+	size_t before = n->found.n;
+
+	if (ws->found >= FOUND_MAX)
+		return;
+	hr_strv_add(&n->found, name);
+	if (before == 0 && n->found.n > 0)
+		LIST_INSERT_HEAD(&ws->searched, n, searched);
+	ws->found += n->found.n - before;
+}
+
+/* Returns 0, or -1 with errno. */
+static int
+sort_found(struct node *n)
+{
+	if (n->found.n > 0)
+		qsort(n->found.v, n->found.n, sizeof(*n->found.v), hr_strv_compare);
+	if (!n->found.failed)
+		return 0;
+	errno = ENOMEM;
+	return -1;
+}
+
 /* Takes a directory from its watcher; an event may still walk over the bucket. `gone`: the kernel
  * has removed the watch. */
 static void
@@ -87,6 +130,7 @@ node_drop(struct node *n, bool gone)
 	struct envd_watchers *ws = n->of->set;
 	int wd = n->wd;
 
+	forget_found(n);
 	LIST_REMOVE(n, mine);
 	LIST_INSERT_HEAD(&ws->dropped, n, mine);
 	n->wd = -1;
@@ -124,8 +168,8 @@ is_network(int fd)
 	return false;
 }
 
-/* Watches an open directory. Returns 0, or -1 with errno. */
-static int
+/* Watches an open directory. Returns NULL with errno. */
+static struct node *
 node_add(struct envd_watcher *w, int fd, const char *name)
 {
 	struct envd_watchers *ws = w->set;
@@ -134,13 +178,13 @@ node_add(struct envd_watcher *w, int fd, const char *name)
 
 	if (ws->dirs >= ENVD_WATCH_DIRS_MAX) {
 		errno = ENOSPC;
-		return -1;
+		return NULL;
 	}
 	n = calloc(1, sizeof(*n));
 	if (n == NULL || (n->name = strdup(name)) == NULL) {
 		free(n);
 		errno = ENOMEM;
-		return -1;
+		return NULL;
 	}
 	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
 	n->of = w;
@@ -148,12 +192,12 @@ node_add(struct envd_watcher *w, int fd, const char *name)
 	if (n->wd < 0) {
 		free(n->name);
 		free(n);
-		return -1;
+		return NULL;
 	}
 	ws->dirs++;
 	LIST_INSERT_HEAD(bucket_of(ws, n->wd), n, bucket);
 	LIST_INSERT_HEAD(&w->nodes, n, mine);
-	return 0;
+	return n;
 }
 
 static char *
@@ -189,7 +233,8 @@ tree_add(struct envd_watcher *w, int fd, const char *name, bool late, unsigned d
 	HR_CLOSEDIR DIR *d = NULL;
 	struct dirent *e;
 	struct stat st;
-	int sub, r = node_add(w, fd, name);
+	struct node *n = node_add(w, fd, name);
+	int sub, r = n != NULL ? 0 : -1;
 
 	if (r == 0 && w->options.recursive && depth < HR_PATH_DEPTH) {
 		d = hr_dir_take(fd);
@@ -204,7 +249,7 @@ tree_add(struct envd_watcher *w, int fd, const char *name, bool late, unsigned d
 			return -1;
 		}
 		if (late && !is_upload(e->d_name)) {
-			hr_strv_add(&w->seen, at);
+			note_found(n, e->d_name);
 			report(w, at, "CREATE");
 			if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 			    S_ISREG(st.st_mode) && st.st_size > 0)
@@ -220,7 +265,7 @@ tree_add(struct envd_watcher *w, int fd, const char *name, bool late, unsigned d
 		if (sub >= 0)
 			r = tree_add(w, sub, at, late, depth + 1);
 	}
-	return r;
+	return r == 0 ? sort_found(n) : -1;
 }
 
 static void
@@ -241,14 +286,10 @@ tree_remove(struct envd_watcher *w, const char *name)
 
 /* Returns true if the event of a new entry was reported when its directory was found. */
 static bool
-was_seen(const struct envd_watcher *w, const char *name)
+was_found(const struct node *n, const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < w->seen.n; i++)
-		if (strcmp(w->seen.v[i], name) == 0)
-			return true;
-	return false;
+	return n->found.n > 0 &&
+	       bsearch(&name, n->found.v, n->found.n, sizeof(*n->found.v), hr_strv_compare) != NULL;
 }
 
 static void
@@ -258,8 +299,7 @@ new_directory(struct envd_watcher *w, const char *name)
 	int fd =
 	    path != NULL ? hr_plain_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW) : -1;
 
-	if (path == NULL || (fd >= 0 && tree_add(w, fd, name, true, 0) < 0 && errno != ENOENT) ||
-	    w->seen.failed)
+	if (path == NULL || (fd >= 0 && tree_add(w, fd, name, true, 0) < 0 && errno != ENOENT))
 		w->fn(w->arg, "", "", NULL);
 }
 
@@ -298,7 +338,7 @@ node_event(struct node *n, const struct inotify_event *e)
 	/* the directory above has reported the same */
 	if (of_itself && n->name[0] != '\0')
 		return;
-	if ((e->mask & IN_CREATE) != 0 && was_seen(w, name))
+	if ((e->mask & IN_CREATE) != 0 && was_found(n, e->name))
 		return;
 	if (is_unfinished(w, name, e)) {
 		w->set->replaces = (e->mask & IN_MOVED_FROM) != 0 ? e->cookie : 0;
@@ -308,7 +348,8 @@ node_event(struct node *n, const struct inotify_event *e)
 		report(w, name, "WRITE"); /* an upload has replaced the file */
 		return;
 	}
-	if (directory && (e->mask & (IN_MOVED_FROM | IN_DELETE)) != 0 && w->options.recursive)
+	/* a directory that is removed is empty, and IN_IGNORED follows from its own watch */
+	if (directory && (e->mask & IN_MOVED_FROM) != 0 && w->options.recursive)
 		tree_remove(w, name);
 	for (i = 0; i < sizeof(types) / sizeof(*types); i++)
 		if ((e->mask & types[i].mask) != 0)
@@ -340,28 +381,49 @@ event(struct envd_watchers *ws, const struct inotify_event *e)
 	free_dropped(ws);
 }
 
-void
-envd_watchers_drain(struct envd_watchers *ws)
+/* Returns the bytes of the events that wait, all of them whole. */
+static size_t
+waiting(const struct envd_watchers *ws)
+{
+	int n = 0;
+
+	return ioctl(ws->fd, FIONREAD, &n) == 0 && n > 0 ? (size_t)n : 0;
+}
+
+/* Handles events of at most `max` bytes. Returns their bytes; 0: none came. */
+static size_t
+read_events(struct envd_watchers *ws, size_t max)
 {
 	_Alignas(struct inotify_event) char buffer[READ_MAX];
 	const struct inotify_event *e;
-	struct envd_watcher *w;
-	ssize_t n;
+	ssize_t n = hr_fd_read(ws->fd, buffer, max < sizeof(buffer) ? max : sizeof(buffer));
 	char *p;
 
-	while ((n = hr_fd_read(ws->fd, buffer, sizeof(buffer))) > 0)
-		for (p = buffer; p < buffer + n; p += sizeof(*e) + e->len) {
-			e = (const struct inotify_event *)(const void *)p;
-			event(ws, e);
-		}
-	LIST_FOREACH(w, &ws->all, all)
-	hr_strv_done(&w->seen); /* all events up to now have come */
+	for (p = buffer; n > 0 && p < buffer + n; p += sizeof(*e) + e->len) {
+		e = (const struct inotify_event *)(const void *)p;
+		event(ws, e);
+	}
+	if (waiting(ws) == 0) /* all events up to now have come */
+		while (!LIST_EMPTY(&ws->searched))
+			forget_found(LIST_FIRST(&ws->searched));
+	return n > 0 ? (size_t)n : 0;
 }
 
+void
+envd_watchers_drain(struct envd_watchers *ws)
+{
+	size_t left = waiting(ws), n;
+
+	/* new events may come as fast as they are handled */
+	for (; left > 0 && (n = read_events(ws, left)) > 0; left -= n)
+		;
+}
+
+/* Handles some events: other calls must get their turns while a program makes more of them. */
 static void
 on_readable(void *arg)
 {
-	envd_watchers_drain(arg);
+	(void)read_events(arg, TURN_MAX);
 }
 
 /* ---- watchers ---- */
@@ -469,7 +531,6 @@ envd_watcher_close(struct envd_watcher *w)
 	free_dropped(w->set);
 	LIST_REMOVE(w, all);
 	w->set->count--;
-	hr_strv_done(&w->seen);
 	free(w->path);
 	free(w);
 }

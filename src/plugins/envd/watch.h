@@ -30,7 +30,7 @@ struct envd_watch_options {
 struct envd_watcher *envd_watcher_open(struct envd_watchers *ws, const char *path,
     const struct envd_watch_options *o, envd_watch_fn *fn, void *arg, struct hr_connect_error *e);
 void envd_watcher_close(struct envd_watcher *w);
-/* Delivers all events that have happened so far. */
+/* Delivers all events that have happened so far, and not those that happen meanwhile. */
 void envd_watchers_drain(struct envd_watchers *ws);
 
 #endif
