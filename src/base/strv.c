@@ -88,10 +88,10 @@ names(const char *entry, const char *name, size_t len)
 static void
 take_env(struct hr_strv *s, char *entry)
 {
-	size_t i;
+	size_t i, len = entry != NULL ? strcspn(entry, "=") : 0;
 
 	for (i = 0; entry != NULL && i < s->n; i++) {
-		if (!names(s->v[i], entry, strcspn(entry, "=")))
+		if (!names(s->v[i], entry, len))
 			continue;
 		free(s->v[i]);
 		s->v[i] = entry;

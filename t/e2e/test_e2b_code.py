@@ -492,6 +492,14 @@ def hostile_bodies():
         equal(s.text("1"), "1")
 
 
+def too_many_variables():
+    with Code() as s:
+        many = json.dumps({"envVars": {"A%d" % i: "" for i in range(20000)}})
+        equal(s.request("POST", "/handrail/e2b/init", many, {"Content-Type": "application/json"}).status, 204)
+        status, _, text = s.ask("POST", "/execute", {"code": "1"})
+        equal("the sandbox has more than 16384 variables" in text, True, (status, text))
+
+
 def without_a_kernel():
     with Code(env={"HANDRAIL_JUPYTER_PYTHON": "/bin/false"}) as s:
         equal(s.ask("GET", "/health")[0], 200)
@@ -510,4 +518,4 @@ if __name__ == "__main__":
         a_picture_that_is_shown_or_saved, a_table_is_data, contexts, variables,
         other_kernels, a_client_that_leaves_interrupts, endless_output_of_nobody, a_line_every_five_seconds,
         killed_kernel, killed_interpreter, a_slow_reader_holds_its_kernel, a_hundred_wait, hostile_bodies,
-        without_a_kernel]))
+        too_many_variables, without_a_kernel]))

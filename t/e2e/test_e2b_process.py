@@ -418,6 +418,9 @@ def hostile_bodies():
             framed = struct.pack(">BI", 0, len(body)) + body
             a = s.request("POST", END + "Start", framed, stream)
             equal((a.status, json.loads(frames(a.body)[-1][1])["error"]["code"]), (200, "invalid_argument"), body[:60])
+        many = {"process": {"cmd": "/bin/true", "envs": {"A%d" % i: "" for i in range(20000)}}}
+        why = Stream(s, "Start", many).next()["error"]
+        equal((why["code"], "argument list too long" in why["message"]), ("invalid_argument", True), why)
         for head in (b"\0\xff\xff\xff\xff", b"\0", b"\3\0\0\0\0", b"\1\0\0\0\2{}"):
             a = s.request("POST", END + "Start", head, stream)
             equal((a.status, "error" in json.loads(frames(a.body)[-1][1])), (200, True), head)

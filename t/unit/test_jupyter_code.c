@@ -151,6 +151,35 @@ START_TEST(bodies)
 }
 END_TEST
 
+/* Returns the status of a body with n variables. */
+static int
+status_of_variables(int n)
+{
+	struct json_object *body = NULL;
+	HR_BUF(text, 1 << 20);
+	HR_BUF(why, 1 << 21);
+	int i, status;
+
+	hr_buf_adds(&text, "{\"code\":\"1\",\"env_vars\":{\"A\":\"\"");
+	for (i = 1; i < n; i++)
+		hr_buf_addf(&text, ",\"A%d\":\"\"", i);
+	hr_buf_adds(&text, "}}");
+	status = hr_ask_read(hr_span_of_buf(&text), hr_ask_execute, &body, &why);
+	ck_assert_int_eq(text.fail, HR_OK);
+	ck_assert_int_eq(why.fail, HR_OK);
+	ck_assert(status == 0 ||
+		  strstr(hr_buf_str(&why), "Dictionary should have at most 16384 items") != NULL);
+	json_object_put(body);
+	return status;
+}
+
+START_TEST(variables_are_bounded)
+{
+	ck_assert_int_eq(status_of_variables(16384), 0);
+	ck_assert_int_eq(status_of_variables(16385), 422);
+}
+END_TEST
+
 START_TEST(languages)
 {
 	static const char *const cases[][2] = {{"\" Python \"", "python"}, {"\"\"", "python"},
@@ -253,6 +282,7 @@ main(void)
 	tcase_add_test(t, errors);
 	tcase_add_test(t, a_line_that_is_too_long_is_replaced);
 	tcase_add_test(t, bodies);
+	tcase_add_test(t, variables_are_bounded);
 	tcase_add_test(t, languages);
 	tcase_add_test(t, specifications);
 	tcase_add_test(t, variables);

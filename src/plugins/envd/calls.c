@@ -28,7 +28,8 @@
 #include "proto/json.h"
 
 #define ANSWER_MAX (256u << 20)
-#define ACCOUNT_MS 10000 /* delay of a change that neither file shows */
+#define ACCOUNT_MS 10000    /* delay of a change that neither file shows */
+#define VARIABLES_MAX 16384 /* each is compared with those before */
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /* ---- selection ---- */
@@ -279,6 +280,7 @@ set_all(struct hr_strv *env, struct json_object *map)
 	}
 }
 
+/* Returns 0 or an error of errno. */
 static int
 fill_env(struct hr_strv *env, const struct envd_call *c)
 {
@@ -287,7 +289,11 @@ fill_env(struct hr_strv *env, const struct envd_call *c)
 	const char *path = getenv("PATH");
 
 	if (given == NULL)
-		return -1;
+		return ENOMEM;
+	if (json_object_object_length(given) +
+		(envs != NULL ? json_object_object_length(envs) : 0) >
+	    VARIABLES_MAX)
+		return E2BIG;
 	hr_strv_set_envf(env, "PATH=%s", path != NULL ? path : DEFAULT_PATH);
 	hr_strv_set_envf(env, "HOME=%s", c->who.home);
 	hr_strv_set_envf(env, "USER=%s", c->who.name);
@@ -295,7 +301,7 @@ fill_env(struct hr_strv *env, const struct envd_call *c)
 	set_all(env, given);
 	if (envs != NULL)
 		set_all(env, envs);
-	return env->failed ? -1 : 0;
+	return env->failed ? ENOMEM : 0;
 }
 
 /* Appends what List shows of a process: the members that are not empty. */
@@ -353,10 +359,13 @@ start_process(struct envd_call *c, const struct hr_account *account, int cwd, st
 	    .deadline_ms = c->timeout_ms >= 0 ? hr_now_ms() + c->timeout_ms : 0,
 	    .tag = hr_json_span_or(c->in, "tag", NULL)};
 	struct hr_err err = {0};
+	int sys = fill_env(&env, c);
 
+	if (sys == E2BIG)
+		return fail_start(e, process, sys);
 	put_config(&text, process);
 	fill_arguments(&argv, process);
-	if (fill_env(&env, c) != 0 || argv.failed || text.fail != HR_OK)
+	if (sys != 0 || argv.failed || text.fail != HR_OK)
 		return hr_connect_fail(e, HR_CONNECT_UNKNOWN, "out of memory");
 	record.argv = argv.v;
 	record.env = env.v;

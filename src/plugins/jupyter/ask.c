@@ -10,6 +10,8 @@
 
 #include "proto/json.h"
 
+#define MEMBERS_MAX 16384 /* each is compared with the variables of the kernel */
+
 const struct hr_ask_field hr_ask_execute[] = {{"code", true, false}, {"context_id", false, false},
     {"language", false, false}, {"env_vars", false, true}, {.name = NULL}};
 const struct hr_ask_field hr_ask_create[] = {
@@ -56,7 +58,9 @@ check(struct json_object *body, const struct hr_ask_field *f, struct hr_buf *why
 	struct json_object *v = NULL;
 	bool there = json_object_object_get_ex(body, f->name, &v);
 	HR_BUF(loc, why->cap);
+	HR_BUF(most, 100);
 
+	hr_buf_addf(&most, "Dictionary should have at most %d items", MEMBERS_MAX);
 	put_loc(&loc, f->name);
 	if (!there && f->required)
 		put_error(why, "missing", hr_span_of_buf(&loc), "Field required", body);
@@ -68,6 +72,8 @@ check(struct json_object *body, const struct hr_ask_field *f, struct hr_buf *why
 	else if (f->map && hr_json_type(v) != HR_PY_DICT)
 		put_error(why, "dict_type", hr_span_of_buf(&loc),
 		    "Input should be a valid dictionary", v);
+	else if (f->map && json_object_object_length(v) > MEMBERS_MAX)
+		put_error(why, "too_long", hr_span_of_buf(&loc), hr_buf_str(&most), v);
 	else if (f->map)
 		check_map(v, &loc, why);
 }

@@ -29,6 +29,7 @@
 #define LATER_MS 5000  /* ms after the second interrupt, before the kernel is killed */
 #define TAKE_MS 30000
 #define CODE_MAX (16u << 20)
+#define VARIABLES_MAX 16384 /* each is compared with those before */
 
 /* First cell of a Python kernel: no colours, the forms of results that clients know, and the
  * pictures of Pillow that a cell shows or saves to a path, as in E2B's template. It leaves no name
@@ -242,18 +243,22 @@ run(struct hr_context *c, enum hr_context_stage stage, const char *code, size_t 
 }
 
 /* Appends the sandbox's variables, which the kernel's environment holds from its start. */
-static void
-add_variables(struct hr_context *c, const struct hr_e2b_setup *setup)
+static int
+add_variables(struct hr_context *c, const struct hr_e2b_setup *setup, struct hr_err *err)
 {
 	HR_PUT struct json_object *vars = hr_e2b_setup_variables(setup, NULL);
 
 	if (vars == NULL)
-		return;
+		return 0;
+	if (json_object_object_length(vars) > VARIABLES_MAX)
+		return hr_err_set(
+		    err, HR_E_TOOLARGE, "the sandbox has more than %d variables", VARIABLES_MAX);
 	json_object_object_foreach(vars, name, v)
 	{
 		if (name[0] != '\0' && strchr(name, '=') == NULL && hr_json_text(v) != NULL)
 			hr_strv_set_envf(&c->env, "%s=%s", name, hr_json_text(v));
 	}
+	return 0;
 }
 
 /* Replaces b by the directory that a client means. Returns false if it cannot be entered. */
@@ -288,7 +293,8 @@ spawn(struct hr_context *c, struct hr_err *err)
 	hr_strv_done(&c->env);
 	hr_strv_add_all(&c->env, (const char *const *)c->host->envp);
 	hr_strv_set_vars(&c->env, hr_strv_list(&spec.env), NULL);
-	add_variables(c, &setup);
+	if (add_variables(c, &setup, err) < 0)
+		return -1;
 	if (run_dir == NULL || argv.failed || c->env.failed)
 		return hr_err_nomem(err);
 	c->kernel.asks_interrupt = spec.asks_interrupt;
