@@ -321,6 +321,7 @@ def deadlines():
         equal(unary(s, "List")[1]["processes"][0]["pid"], pid, "the deadline of a reader ends no process")
         for text in ("0", "-5"):
             equal(Stream(s, "Start", bash("echo x"), text).next()["error"]["code"], "deadline_exceeded")
+        equal(Stream(s, "Start", bash("echo x"), 2 ** 63 - 1).rest()[0], b"x\n", "the longest deadline")
 
 
 def tags():

@@ -22,6 +22,7 @@
 #define HELD_MAX ((size_t)160 << 20) /* bytes of input in all calls: five long messages */
 #define KEPT_MAX (64u << 10)         /* bytes that were read and may wait for more to be dropped */
 #define SILENCE_MAX_S 86400
+#define TIMEOUT_MAX_MS 10000000000000 /* 317 years, which can be added to a clock */
 
 static bool
 is_stream(const struct envd_call *c)
@@ -279,7 +280,7 @@ read_headers(struct envd_call *c, struct hr_connect_error *e)
 			return hr_connect_fail(e, HR_CONNECT_INVALID_ARGUMENT,
 			    "parse timeout: strconv.ParseInt: parsing \"%.100s\": %s", text,
 			    errno == ERANGE ? "value out of range" : "invalid syntax");
-		c->timeout_ms = n > 0 ? n : 0;
+		c->timeout_ms = n <= 0 ? 0 : n < TIMEOUT_MAX_MS ? n : TIMEOUT_MAX_MS;
 	}
 	text = hr_serve_header(c->q, "Keepalive-Ping-Interval");
 	n = text != NULL ? strtol(text, &end, 10) : 0;
