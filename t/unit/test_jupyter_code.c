@@ -227,7 +227,7 @@ finds(const char *language, int want, const char *first, const char *last, bool 
 
 START_TEST(specifications)
 {
-	char top[] = "/tmp/handrail-spec-XXXXXX";
+	char top[] = "/tmp/handrail-spec-XXXXXX", fifo[100];
 
 	ck_assert_ptr_nonnull(mkdtemp(top));
 	ck_assert_int_eq(setenv("JUPYTER_PATH", top, 1), 0);
@@ -236,6 +236,11 @@ START_TEST(specifications)
 	    " \"language\": \"Tangoscript\", \"interrupt_mode\": \"message\"}");
 	write_spec(top, "broken", "{\"argv\": 1}");
 	finds("python", 0, PYTHON, "/f.json", false);
+	(void)snprintf(fifo, sizeof(fifo), "%s/kernels/fifo", top);
+	ck_assert_int_eq(hr_path_mkdirs(fifo, 0700, NULL, NULL), 0);
+	(void)snprintf(fifo, sizeof(fifo), "%s/kernels/fifo/kernel.json", top);
+	ck_assert_int_eq(mkfifo(fifo, 0600), 0); /* a read would wait for a writer */
+	finds("fifo", HR_E_NOTFOUND, NULL, NULL, false);
 	finds("nothing-of-that-name", HR_E_NOTFOUND, NULL, NULL, false);
 	finds("../tango", HR_E_NOTFOUND, NULL, NULL, false);
 	finds("broken", HR_E_INVAL, NULL, NULL, false);

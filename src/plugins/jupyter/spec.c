@@ -4,13 +4,16 @@
 #include "plugins/jupyter/spec.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include <json-c/json.h>
 
 #include "base/clean.h"
+#include "base/fd.h"
 #include "base/path.h"
 #include "base/text/quote.h"
 #include "proto/json.h"
@@ -73,6 +76,18 @@ take(struct hr_spec *ret, struct json_object *o, const char *dir, struct hr_err 
 	return ret->argv.failed || ret->env.failed ? hr_err_nomem(err) : 0;
 }
 
+/* Reads a file; the user may have made anything of that name. */
+static int
+read_file(const char *path, struct hr_buf *b)
+{
+	HR_CLOSE int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return -1;
+	return hr_path_read_fd(fd, path, b, NULL);
+}
+
 /* Tries DIR/name. Returns 1 if it was taken, 0 if it is none for this language, or -1. */
 static int
 try(struct hr_spec *ret, const char *dir, const char *name, const char *language, bool by_name,
@@ -85,7 +100,7 @@ try(struct hr_spec *ret, const char *dir, const char *name, const char *language
 
 	if (path == NULL)
 		return hr_err_nomem(err);
-	if ((by_name && strcasecmp(name, language) != 0) || hr_path_read(path, &text, NULL) < 0 ||
+	if ((by_name && strcasecmp(name, language) != 0) || read_file(path, &text) < 0 ||
 	    hr_json_decode(text.p, text.len, &o, NULL) < 0)
 		return 0;
 	if (!by_name && strcasecmp(hr_json_text_or(o, "language", ""), language) != 0)
