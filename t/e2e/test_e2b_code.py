@@ -397,6 +397,53 @@ def killed_kernel():
         equal(s.text("v"), "NameError: name 'v' is not defined")
 
 
+# a child of a kernel writes to the socket of output until the other side has closed it, or for some time
+HELD = r"""
+import os, socket, time
+def held(fd):
+    s = socket.socket(fileno=os.dup(fd))
+    try:
+        return s.family == socket.AF_UNIX and str(s.getsockname()).endswith("/k-2") and s.getpeername() is not None
+    except OSError:
+        return False
+    finally:
+        s.close()
+if os.fork():
+    os._exit(1)
+fds, end = [], time.monotonic() + 30
+for fd in range(3, 200):
+    try:
+        fds += [fd] if held(fd) else []
+    except OSError:
+        pass
+count = len(fds)
+while fds and time.monotonic() < end:
+    for fd in list(fds):
+        try:
+            os.write(fd, b"\0\1x")
+        except BlockingIOError:
+            pass
+        except OSError:
+            fds.remove(fd)
+    time.sleep(0.1)
+with open("%s", "w") as f:
+    f.write("closed" if count and not fds else "open")
+os._exit(0)
+"""
+
+
+def a_child_that_holds_the_sockets():
+    path = "/tmp/handrail-held-%d" % os.getpid()
+    with Code() as s:
+        equal(s.text("1"), "1")
+        s.run(HELD % path)
+        equal(s.text("2"), "2")
+        s.until("the child has ended", lambda: os.path.exists(path) and os.path.getsize(path) > 0)
+        with open(path) as f:
+            equal(f.read(), "closed")
+        os.unlink(path)
+
+
 def killed_interpreter():
     with Code() as s:
         s.run("v = 1")
@@ -517,5 +564,6 @@ if __name__ == "__main__":
         nothing_runs_before_it_is_needed, executions, a_plot_is_a_picture, a_figure_is_a_chart,
         a_picture_that_is_shown_or_saved, a_table_is_data, contexts, variables,
         other_kernels, a_client_that_leaves_interrupts, endless_output_of_nobody, a_line_every_five_seconds,
-        killed_kernel, killed_interpreter, a_slow_reader_holds_its_kernel, a_hundred_wait, hostile_bodies,
+        killed_kernel, a_child_that_holds_the_sockets,
+        killed_interpreter, a_slow_reader_holds_its_kernel, a_hundred_wait, hostile_bodies,
         too_many_variables, without_a_kernel]))

@@ -346,13 +346,16 @@ hr_kernel_ended(struct hr_kernel *k)
 {
 	zmq_pollitem_t items[] = {{.socket = k->hangup, .events = ZMQ_POLLIN},
 	    {.socket = k->iopub, .events = ZMQ_POLLIN}};
+	const int64_t end = hr_now_ms() + LAST_WORDS_MS;
+	int64_t left = LAST_WORDS_MS;
 
 	(void)hr_spawn_end(k->pid, &k->status);
 	/* a kernel that never answered may be unconnected, and then no hangup comes */
-	while (zmq_poll(items, 2, k->answered ? LAST_WORDS_MS : 0) > 0) {
-		while (receive_one(k, k->iopub, false))
+	while (zmq_poll(items, 2, k->answered ? (long)left : 0) > 0) {
+		while (receive_one(k, k->iopub, false) && hr_now_ms() < end)
 			;
-		if ((items[0].revents & ZMQ_POLLIN) != 0)
+		left = end - hr_now_ms();
+		if ((items[0].revents & ZMQ_POLLIN) != 0 || left <= 0)
 			break;
 	}
 	forget(k);
