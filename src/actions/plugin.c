@@ -92,9 +92,13 @@ plugin_send(const struct hr_action_env *env, int fd, const char *type, struct js
 		return -1;
 	if (env->journal != NULL)
 		hr_journal_mark(env->journal, env->entry);
+	if (hr_fd_write_full(fd, frame.p, frame.len, err) == 0)
+		return 0;
+	if (err->sys == EAGAIN)
+		return hr_err_set(err, HR_E_TIMEOUT, "the plugin did not read the action in time");
 	/* A refusal may come before the whole action is read: the reason can be read all the
 	 * same. */
-	return hr_fd_write_full(fd, frame.p, frame.len, err) < 0 && err->sys != EPIPE ? -1 : 0;
+	return err->sys == EPIPE ? 0 : -1;
 }
 
 static int
@@ -137,6 +141,8 @@ take_answer(const struct hr_act_answer *a, struct hr_answer *ret, struct hr_err 
 	return 0;
 }
 
+/* Limits each wait for the plugin, which a command may have stopped: it then neither reads nor
+ * answers. */
 static void
 set_limit(int fd, double limit_s)
 {
@@ -145,6 +151,7 @@ set_limit(int fd, double limit_s)
 	if (!(limit_s > 0) || !isfinite(limit_s) || limit_s > LIMIT_MAX_S)
 		return;
 	tv.tv_sec = (time_t)limit_s + GRACE_S;
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
 }
 

@@ -4,8 +4,11 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
+#include "actions/plugin.h"
 #include "actions/shell.h"
 #include "base/fd.h"
 #include "proto/channel.h"
@@ -25,6 +28,21 @@ static struct keeper {
 	bool shuts;        /* reads no more before it answers */
 	pthread_t thread;
 } keeper;
+
+/* Shortens limits of sends to a hundredth, in place of the function of libc. */
+int
+setsockopt(int fd, int level, int name, const void *p, socklen_t len)
+{
+	struct timeval limit;
+
+	if (name == SO_SNDTIMEO) {
+		memcpy(&limit, p, sizeof(limit));
+		limit.tv_usec = limit.tv_sec % 100 * 10000;
+		limit.tv_sec /= 100;
+		p = &limit;
+	}
+	return (int)syscall(SYS_setsockopt, fd, level, name, p, len);
+}
 
 static void
 keeper_talk(int fd)
@@ -595,6 +613,28 @@ START_TEST(streams_of_a_command)
 }
 END_TEST
 
+/* A plugin that is stopped reads nothing: an action that no buffer holds ends all the same. */
+START_TEST(stopped_plugin)
+{
+	const struct hr_action_env env = {.run_dir = "/nonexistent", .channel = -1};
+	HR_FREE char *text = malloc(1 << 20);
+	struct json_object *action;
+	HR_CLOSE int fd = -1, plugin = -1;
+	int ends[2];
+
+	ck_assert_ptr_nonnull(text);
+	memset(text, 'x', 1 << 20);
+	action = json_object_new_string_len(text, 1 << 20);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	fd = ends[0];
+	plugin = ends[1];
+	hr_plugin_perform(&env, fd, "stopped", action, 1, &h.answer);
+	ck_assert_ptr_nonnull(
+	    strstr(hr_buf_str(&h.answer.body), "the plugin did not read the action in time"));
+	json_object_put(action);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -618,6 +658,7 @@ main(void)
 	tcase_add_test(c, big_answer);
 	tcase_add_test(c, keys_of_requests);
 	tcase_add_test(c, streams_of_a_command);
+	tcase_add_test(c, stopped_plugin);
 	suite_add_tcase(s, c);
 	tcase_add_checked_fixture(ch, setup_channel, teardown_channel);
 	tcase_add_test(ch, static_shell);
