@@ -8,7 +8,7 @@ t_unit_test_e2b_files_nomem_SOURCES = %D%/unit/test_e2b_files_nomem.c %D%/unit/f
 	%D%/unit/request.h %D%/unit/scratch.h
 t_unit_test_e2b_files_nomem_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS) -fno-builtin
 t_unit_test_e2b_files_nomem_LDADD = libworker.la libdetect.la $(CHECK_LIBS)
-t_unit_test_e2b_files_nomem_LDFLAGS = $(AM_LDFLAGS) $(nomem_wraps)
+t_unit_test_e2b_files_nomem_LDFLAGS = $(AM_LDFLAGS) $(nomem_wraps) -Wl,--wrap=hr_dir_next
 t_fuzz_replay_e2b_SOURCES = %D%/fuzz/fuzz_e2b.c %D%/fuzz/replay_main.c
 t_fuzz_replay_e2b_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 t_fuzz_replay_e2b_LDADD = libworker.la libdetect.la libbase.la

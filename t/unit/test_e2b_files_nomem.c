@@ -11,6 +11,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "fuse.h"
 #include "lines.h"
@@ -112,6 +113,22 @@ text_of(const char *name, char *to, size_t size)
 	to[n > 0 ? n : 0] = '\0';
 }
 
+static size_t more_names, names_left; /* that a directory has beside its own */
+
+struct dirent *__real_hr_dir_next(DIR *d);
+struct dirent *__wrap_hr_dir_next(DIR *d);
+
+struct dirent *
+__wrap_hr_dir_next(DIR *d)
+{
+	static struct dirent e;
+
+	if (names_left == 0)
+		return __real_hr_dir_next(d);
+	(void)snprintf(e.d_name, sizeof(e.d_name), "%zu", names_left--);
+	return &e;
+}
+
 /* Lays the files anew, calls, and returns the status. */
 static int
 call(size_t i, long n)
@@ -136,6 +153,7 @@ call(size_t i, long n)
 	hr_buf_reset(&w.path);
 	ck_assert_int_eq(hr_request_split(&r), 0);
 	hr_answer_reset(&ret);
+	names_left = more_names;
 	fuse = n;
 	hr_handle_e2b(&w, &r, &ret);
 	hr_answer_settle(&ret);
@@ -184,6 +202,22 @@ START_TEST(each_allocation)
 }
 END_TEST
 
+/* A directory whose list is too long is refused before all its names are in memory. */
+START_TEST(many_names)
+{
+	size_t i;
+
+	for (i = 0; strstr(calls[i].uri, "ListDir") == NULL; i++)
+		;
+	more_names = 2000000;
+	call(i, -1);
+	ck_assert_int_eq(ret.status, 429);
+	ck_assert_ptr_nonnull(strstr(hr_buf_str(&ret.body), "the list exceeds 64 MiB"));
+	ck_assert_uint_gt(names_left, 1000000);
+	more_names = names_left = 0;
+}
+END_TEST
+
 static void
 start(void)
 {
@@ -213,6 +247,7 @@ main(void)
 
 	tcase_add_unchecked_fixture(t, start, end);
 	tcase_add_loop_test(t, each_allocation, 0, sizeof(calls) / sizeof(*calls));
+	tcase_add_test(t, many_names);
 	suite_add_tcase(s, t);
 	return lines_run(s);
 }

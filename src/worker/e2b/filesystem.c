@@ -29,12 +29,14 @@
 
 #define BODY_MAX (4u << 20)
 #define LIST_MAX (64u << 20) /* bytes of an answer */
+#define ENTRY_MIN 100        /* bytes of an entry in it, without the name */
 
 struct call {
 	struct hr_e2b_call *c;
 	struct json_object *in;
 	struct hr_buf path; /* the message's, cleaned */
 	struct hr_buf out;
+	size_t awaited; /* bytes that the names of read directories will add to out */
 	struct hr_connect_error error;
 };
 
@@ -85,6 +87,15 @@ do_stat(struct call *k)
 /* ---- ListDir ---- */
 
 static int
+check_length(struct call *k)
+{
+	if (k->out.len + k->awaited <= LIST_MAX)
+		return 0;
+	return hr_connect_fail(&k->error, HR_CONNECT_RESOURCE_EXHAUSTED,
+	    "the list exceeds %u MiB: list directories below with a smaller depth", LIST_MAX >> 20);
+}
+
+static int
 put_listed(struct call *k, int dir, const char *name, const char *path, bool *ret_directory)
 {
 	HR_CLOSE int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -100,10 +111,7 @@ put_listed(struct call *k, int dir, const char *name, const char *path, bool *re
 	if (k->out.p[k->out.len - 1] != '[')
 		hr_buf_addc(&k->out, ',');
 	(void)hr_e2b_entry_put(&k->out, path, fd, target);
-	if (k->out.len <= LIST_MAX)
-		return 0;
-	return hr_connect_fail(&k->error, HR_CONNECT_RESOURCE_EXHAUSTED,
-	    "the list exceeds %u MiB: list directories below with a smaller depth", LIST_MAX >> 20);
+	return check_length(k);
 }
 
 /* Appends the entries of a directory, each before those below it. Takes fd. */
@@ -119,8 +127,11 @@ list(struct call *k, int fd, const char *path, int64_t depth)
 
 	if (d == NULL)
 		return 0; /* the entry was replaced meanwhile */
-	while ((e = hr_dir_next(d)) != NULL)
+	while (r == 0 && (e = hr_dir_next(d)) != NULL) {
 		hr_strv_add(&names, e->d_name);
+		k->awaited += strlen(e->d_name) + ENTRY_MIN;
+		r = check_length(k);
+	}
 	if (names.failed)
 		return hr_connect_fail(&k->error, HR_CONNECT_INTERNAL, "out of memory");
 	if (names.n > 0)
@@ -130,6 +141,7 @@ list(struct call *k, int fd, const char *path, int64_t depth)
 
 		if (at == NULL)
 			return hr_connect_fail(&k->error, HR_CONNECT_INTERNAL, "out of memory");
+		k->awaited -= strlen(names.v[i]) + ENTRY_MIN;
 		r = put_listed(k, dirfd(d), names.v[i], at, &directory);
 		if (r == 0 && directory && depth > 1 && depth < INT64_MAX) {
 			below = openat(
