@@ -492,6 +492,29 @@ def a_slow_reader_holds_its_kernel():
               ["[an output of more than 64 MiB was not kept]\n"])
 
 
+def a_continued_kernel():
+    """A command continues a kernel that is held for a slow reader."""
+    code = "for i in range(200): _ = sys.stdout.write('\\x01' * (1 << 20)), sys.stdout.flush()"
+    with Code() as s:
+        s.run("import sys")
+        slow = Stream(s, code)
+        slow.line()
+        (kernel,) = s.kernels()
+        s.until("the kernel is stopped", lambda: process.stat_fields(kernel)[0] == b"T")
+        os.killpg(kernel, signal.SIGCONT)
+        s.until("the kernel is stopped again", lambda: process.stat_fields(kernel)[0] == b"T")
+
+        def cut():
+            os.killpg(kernel, signal.SIGCONT)
+            return "left 512 MiB unread" in s.log()
+        s.until("the stream is cut", cut)
+        try:
+            raise AssertionError("a whole stream: %r" % slow.rest()[-1:])
+        except (http.client.IncompleteRead, ConnectionError):
+            pass
+        equal(s.text("1"), "1")
+
+
 def a_hundred_wait():
     with Code() as s:
         s.run("n = 0; import time")
@@ -565,5 +588,5 @@ if __name__ == "__main__":
         a_picture_that_is_shown_or_saved, a_table_is_data, contexts, variables,
         other_kernels, a_client_that_leaves_interrupts, endless_output_of_nobody, a_line_every_five_seconds,
         killed_kernel, a_child_that_holds_the_sockets,
-        killed_interpreter, a_slow_reader_holds_its_kernel, a_hundred_wait, hostile_bodies,
+        killed_interpreter, a_slow_reader_holds_its_kernel, a_continued_kernel, a_hundred_wait, hostile_bodies,
         too_many_variables, without_a_kernel]))

@@ -10,6 +10,7 @@
 
 #include <json-c/json.h>
 
+#include "base/log.h"
 #include "base/loop.h"
 #include "base/path.h"
 #include "e2b/setup.h"
@@ -26,6 +27,9 @@
 #define CONTEXTS_MAX 64
 /* unread bytes of a client above which its kernel is stopped */
 #define PENDING_MAX (4u << 20)
+/* unread bytes above which its stream is cut: a command continues the kernel all the time. One line
+ * can have 384 MiB. */
+#define PENDING_CUT (512u << 20)
 #define SILENCE_MS 5000
 #define ANSWER_MAX (1u << 20)
 #define JSON_TYPE "application/json"
@@ -49,6 +53,7 @@ struct call {
 	struct json_object *body;
 	size_t size;
 	bool started; /* the stream */
+	bool cut;     /* the client has too much unread; `silence` ends the call */
 	struct hr_watch *silence;
 };
 
@@ -233,10 +238,22 @@ call_line(struct hr_exec *e, const char *p, size_t len)
 	if (c->what != EXECUTE)
 		return;
 	call_start(c);
-	hr_serve_send(c->q, p, len);
-	(void)hr_watch_arm(c->silence, SILENCE_MS, NULL);
+	c->cut = c->cut || hr_serve_pending(c->q) > PENDING_CUT;
+	if (!c->cut)
+		hr_serve_send(c->q, p, len);
+	(void)hr_watch_arm(c->silence, c->cut ? 0 : SILENCE_MS, NULL);
 	if (hr_serve_pending(c->q) > PENDING_MAX)
 		hr_context_hold(c->context, e, true);
+}
+
+static void
+on_left(void *arg)
+{
+	struct call *c = arg;
+
+	hr_context_leave(c->context, &c->exec);
+	hr_serve_end(c->q, false);
+	call_free(c);
 }
 
 static void
@@ -245,6 +262,12 @@ on_silence(void *arg)
 	static const char line[] = "{\"type\":\"keepalive\"}\n";
 	struct call *c = arg;
 
+	if (c->cut) {
+		hr_log(HR_LOG_WARNING, "an execution ends: its client left %u MiB unread",
+		    PENDING_CUT >> 20);
+		on_left(c);
+		return;
+	}
 	/* a client that reads nothing needs no further lines */
 	if (c->started && hr_serve_pending(c->q) > 0)
 		(void)hr_watch_arm(c->silence, SILENCE_MS, NULL);
@@ -258,16 +281,6 @@ on_drained(void *arg)
 	struct call *c = arg;
 
 	hr_context_hold(c->context, &c->exec, false);
-}
-
-static void
-on_left(void *arg)
-{
-	struct call *c = arg;
-
-	hr_context_leave(c->context, &c->exec);
-	hr_serve_end(c->q, false);
-	call_free(c);
 }
 
 static void
@@ -285,7 +298,7 @@ end_execution(struct call *c, const char *failure)
 		call_line(&c->exec, hr_buf_str(&line), line.len);
 	}
 	call_line(&c->exec, last, strlen(last));
-	hr_serve_end(c->q, true);
+	hr_serve_end(c->q, !c->cut);
 }
 
 static void

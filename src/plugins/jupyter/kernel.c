@@ -229,7 +229,8 @@ hr_kernel_interrupt(struct hr_kernel *k)
 void
 hr_kernel_hold(struct hr_kernel *k, bool hold)
 {
-	if (k->pid > 1 && k->held != hold) {
+	/* a command can continue a stopped kernel: it is stopped again */
+	if (k->pid > 1 && (hold || k->held)) {
 		(void)kill(-k->pid, hold ? SIGSTOP : SIGCONT);
 		k->held = hold;
 	}
