@@ -385,6 +385,46 @@ START_TEST(long_names)
 }
 END_TEST
 
+/* Of equal keys the last value counts, at the first place; a million of them takes no hours. */
+START_TEST(many_keys)
+{
+	const struct br_value *dict;
+	struct br_calls c;
+	size_t i;
+	HR_BUF(repr, 4096);
+
+	hr_buf_adds(&text, "f({'b': 1, '': 2, 'a': 3, 'b': [4], '': 5, 'c': 6, 'b': {'x': 7}})g({");
+	for (i = 0; i < 1000000; i++)
+		hr_buf_addf(&text, "'%zu':1,", i % 999999);
+	hr_buf_adds(&text, "})");
+	ck_assert_int_eq(br_calls_find(&c, text.p, text.len, &why), 0);
+	ck_assert_uint_eq(c.n, 2);
+	br_value_repr(&repr, &c.v[0].args[0].value);
+	ck_assert_str_eq(hr_buf_str(&repr), "{'b': {'x': 7}, '': 5, 'a': 3, 'c': 6}");
+	dict = &c.v[1].args[0].value;
+	ck_assert_uint_eq(dict->n, 2 * 999999);
+	ck_assert_str_eq(dict->items[2 * 999998].text, "999998");
+	br_calls_done(&c);
+}
+END_TEST
+
+START_TEST(many_arguments)
+{
+	struct br_program *p;
+	size_t i;
+
+	hr_buf_adds(&text, "goto(1, a=1");
+	for (i = 0; i < 300000; i++)
+		hr_buf_addf(&text, ",a%c%c%c%c=1", 'a' + (int)(i / 17576),
+		    'a' + (int)(i / 676 % 26), 'a' + (int)(i / 26 % 26), 'a' + (int)(i % 26));
+	hr_buf_adds(&text, ",aaaac=1,aaaab=1,__debug__=1)");
+	p = br_program_parse(text.p, text.len, &why);
+	ck_assert_ptr_null(p);
+	ck_assert_str_eq(
+	    hr_buf_str(&why), "SyntaxError: keyword argument repeated: aaaab (<string>, line 657)");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -399,6 +439,8 @@ main(void)
 	tcase_add_test(t, refusals);
 	tcase_add_test(t, deep);
 	tcase_add_test(t, long_names);
+	tcase_add_test(t, many_keys);
+	tcase_add_test(t, many_arguments);
 	suite_add_tcase(s, t);
 	return lines_run(s);
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clean.h"
 #include "plugins/browser/program/pyliterals.h"
 #include "base/text/utf8.h"
 
@@ -159,19 +160,38 @@ read_string(struct reader *r, struct br_value *ret)
 
 /* ---- lists, tuples, dictionaries ---- */
 
+/* Removes repeated keys of a dictionary: the first one keeps its place and gets the last value. */
 static int
-put_key(struct br_value *dict, struct br_value *key, struct br_value *value)
+merge_keys(struct br_value *dict)
 {
-	size_t i;
+	struct br_value *v = dict->items;
+	size_t i, place, kept = 0, n = dict->n / 2;
+	HR_FREE struct br_key *keys = calloc(n + 1, sizeof(*keys));
 
-	for (i = 0; i < dict->n; i += 2)
-		if (dict->items[i].len == key->len &&
-		    memcmp(dict->items[i].text, key->text, key->len) == 0) {
-			br_value_done(&dict->items[i + 1]);
-			dict->items[i + 1] = *value;
-			br_value_done(key);
-			return BR_READ;
+	if (keys == NULL)
+		return BR_NOMEM;
+	for (i = 0; i < n; i++)
+		keys[i] = (struct br_key){.p = v[2 * i].text, .len = v[2 * i].len};
+	br_keys_find_first(keys, n);
+	for (i = 0; i < n; i++) {
+		if (keys[i].first == i) {
+			place = kept++;
+			keys[i].first = place; /* the equal keys after this one look it up */
+			v[2 * place] = v[2 * i];
+		} else {
+			place = keys[keys[i].first].first;
+			br_value_done(&v[2 * i]);
+			br_value_done(&v[2 * place + 1]);
 		}
+		v[2 * place + 1] = v[2 * i + 1];
+	}
+	dict->n = 2 * kept;
+	return BR_READ;
+}
+
+static int
+put_entry(struct br_value *dict, struct br_value *key, struct br_value *value)
+{
 	if (br_value_push(dict, key) < 0) {
 		br_value_done(value);
 		return BR_NOMEM;
@@ -192,7 +212,7 @@ read_entry(struct reader *r, struct br_value *dict)
 	if (done == BR_READ)
 		done = take(r, ':') ? read_element(r, &value, NEST_DICT) : BR_NOT_THERE;
 	if (done == BR_READ)
-		return put_key(dict, &key, &value);
+		return put_entry(dict, &key, &value);
 	br_value_done(&key);
 	r->p = from;
 	return done;
@@ -226,6 +246,8 @@ read_brackets(struct reader *r, enum br_kind kind, struct br_value *ret)
 	done = read_items(r, &v);
 	if (done == BR_READ && !take(r, close[kind]))
 		done = BR_NOT_THERE;
+	if (done == BR_READ && kind == BR_V_DICT)
+		done = merge_keys(&v);
 	if (done == BR_READ)
 		*ret = v;
 	else

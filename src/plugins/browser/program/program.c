@@ -103,31 +103,37 @@ check_reserved(const struct br_found *f, size_t line, struct hr_buf *why)
 	return 0;
 }
 
+/* Refuses the first name that Python refuses. */
 static int
-check_repeated(const struct br_found *f, size_t line, struct hr_buf *why)
+check_names(const struct br_found *f, size_t line, struct hr_buf *why)
 {
+	HR_FREE struct br_key *keys = calloc(f->n + 1, sizeof(*keys));
+	size_t i, bad = f->n, n = 0;
 	const char *key;
-	size_t i, j;
 
+	if (keys == NULL)
+		return -1;
 	for (i = 0; i < f->n; i++) {
 		key = f->args[i].key;
-		if (key == NULL)
-			continue;
-		if (strcmp(key, "__debug__") == 0) {
-			hr_buf_addf(why,
-			    "SyntaxError: cannot assign to __debug__ (<string>, line %zu)", line);
-			return -1;
-		}
-		for (j = i + 1; j < f->n && strcmp(f->args[j].key, key) != 0;)
-			j++;
-		if (j < f->n) {
-			hr_buf_addf(why,
-			    "SyntaxError: keyword argument repeated: %s (<string>, line %zu)", key,
-			    line);
-			return -1;
-		}
+		if (key != NULL && strcmp(key, "__debug__") == 0 && bad == f->n)
+			bad = i;
+		if (key != NULL)
+			keys[n++] = (struct br_key){.p = key, .len = strlen(key)};
 	}
-	return 0;
+	br_keys_find_first(keys, n);
+	for (i = 0; i < n; i++)
+		if (keys[i].first != i && keys[i].first + f->n - n < bad)
+			bad = keys[i].first + f->n - n; /* the first ones have no names */
+	if (bad == f->n)
+		return 0;
+	key = f->args[bad].key;
+	if (strcmp(key, "__debug__") == 0)
+		hr_buf_addf(
+		    why, "SyntaxError: cannot assign to __debug__ (<string>, line %zu)", line);
+	else
+		hr_buf_addf(why, "SyntaxError: keyword argument repeated: %s (<string>, line %zu)",
+		    key, line);
+	return -1;
 }
 
 int
@@ -155,7 +161,7 @@ compile(const struct br_calls *c, struct hr_buf *why)
 		if (check_reserved(&c->v[i], FIRST_LINE + i, why) < 0)
 			return -1;
 	for (i = 0; i < c->n; i++)
-		if (check_repeated(&c->v[i], FIRST_LINE + i, why) < 0)
+		if (check_names(&c->v[i], FIRST_LINE + i, why) < 0)
 			return -1;
 	return 0;
 }

@@ -39,6 +39,43 @@ br_value_push(struct br_value *v, struct br_value *item)
 	return 0;
 }
 
+static int
+compare_names(const struct br_key *x, const struct br_key *y)
+{
+	return x->len != y->len ? (x->len < y->len ? -1 : 1) : memcmp(x->p, y->p, x->len);
+}
+
+static int
+compare_at(const void *a, const void *b)
+{
+	const struct br_key *x = a, *y = b;
+
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static int
+compare_keys(const void *a, const void *b)
+{
+	int c = compare_names(a, b);
+
+	return c != 0 ? c : compare_at(a, b);
+}
+
+void
+br_keys_find_first(struct br_key *keys, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		keys[i].at = i;
+	qsort(keys, n, sizeof(*keys), compare_keys);
+	for (i = 0; i < n; i++)
+		keys[i].first = i > 0 && compare_names(&keys[i - 1], &keys[i]) == 0
+				    ? keys[i - 1].first
+				    : keys[i].at;
+	qsort(keys, n, sizeof(*keys), compare_at);
+}
+
 static void
 repr_items(struct hr_buf *b, const struct br_value *v)
 {

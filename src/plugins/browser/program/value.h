@@ -32,6 +32,15 @@ void br_value_done(struct br_value *v);
 /* Appends *item to the items of v, and takes ownership of it. Returns -1 without memory, with *item
  * freed. */
 int br_value_push(struct br_value *v, struct br_value *item);
+/* A key of a dictionary, or the name of an argument. */
+struct br_key {
+	const char *p; /* borrowed */
+	size_t len;
+	size_t at, first; /* the index of this key, and of the first equal one */
+};
+/* Sets `at` and `first` of each key. */
+void br_keys_find_first(struct br_key *keys, size_t n);
+
 void br_value_repr(struct hr_buf *b, const struct br_value *v);
 const char *br_value_type(const struct br_value *v); /* Returns "int", "str", ... */
 /* Returns true if v is a string equal to text. */
