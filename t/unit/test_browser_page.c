@@ -681,6 +681,35 @@ START_TEST(texts_of_a_long_name)
 }
 END_TEST
 
+/* A page that nests too deeply is refused with the reason. */
+START_TEST(deep_page)
+{
+	struct br_snapshot *s;
+	HR_BUF(given, 1 << 16);
+	HR_BUF(page, 1 << 20);
+	int i;
+
+	hr_buf_adds(&given, "{\"documents\":[{\"nodes\":{\"nodeType\":[9");
+	repeat(&given, ",1", 1200);
+	hr_buf_adds(&given, "],\"nodeName\":[0");
+	repeat(&given, ",1", 1200);
+	hr_buf_adds(&given, "],\"nodeValue\":[-1");
+	repeat(&given, ",-1", 1200);
+	hr_buf_adds(&given, "],\"attributes\":[[]");
+	repeat(&given, ",[]", 1200);
+	hr_buf_adds(&given, "],\"parentIndex\":[-1");
+	for (i = 0; i < 1200; i++)
+		hr_buf_addf(&given, ",%d", i);
+	hr_buf_adds(&given, "]}}],\"strings\":[\"#document\",\"B\"]}");
+	s = br_snapshot_new(given.p, given.len, &err);
+	ck_assert_msg(s != NULL, "%s", err.msg);
+	ck_assert_int_eq(br_snapshot_html(s, &page, &err), -1);
+	ck_assert_int_eq(err.code, HR_E_TOOLARGE);
+	ck_assert_ptr_nonnull(strstr(err.msg, "nests more than 1000 elements"));
+	br_snapshot_free(s);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -703,6 +732,7 @@ main(void)
 	tcase_add_test(t, bids_that_collide);
 	tcase_add_test(t, many_abbreviations);
 	tcase_add_test(t, unmatched_tags);
+	tcase_add_test(t, deep_page);
 	tcase_add_test(t, texts_of_a_long_name);
 	suite_add_tcase(s, t);
 	return lines_run(s);

@@ -288,5 +288,9 @@ br_snapshot_html(const struct br_snapshot *s, struct hr_buf *b, struct hr_err *e
 {
 	if (put_document(b, s, 0, 0) == 0)
 		return 0;
-	return hr_buf_check(b, err) < 0 ? -1 : hr_err_nomem(err);
+	if (b->fail == HR_E_TOOLARGE)
+		return hr_err_set(err, HR_E_TOOLARGE,
+		    "the page nests more than %d elements of markup, or has more than %zu bytes",
+		    BR_HTML_DEPTH, b->cap);
+	return hr_err_nomem(err);
 }

@@ -14,10 +14,6 @@
 #include "base/span.h"
 #include "base/text/utf8.h"
 
-/* The parser looks for each end tag among all open elements. Browsers stop at 512 elements, but
- * scripts may nest deeper. */
-#define DEPTH_MAX 1000
-
 struct tidy {
 	htmlParserCtxtPtr parser;
 	struct hr_buf *out;
@@ -223,7 +219,7 @@ on_start(void *ctx, const xmlChar *name, const xmlChar **attributes)
 
 	flush_open(t);
 	flush_text(t);
-	if (t->depth == DEPTH_MAX && t->out->fail == HR_OK)
+	if (t->depth == BR_HTML_DEPTH && t->out->fail == HR_OK)
 		t->out->fail = HR_E_TOOLARGE;
 	if (t->out->fail != HR_OK) {
 		t->failed = true;
