@@ -78,7 +78,7 @@ each(struct reading *r, struct json_object *list, void *arg, each_fn *fn)
 	for (i = 0; i < n; i++) {
 		text = hr_json_text(hr_json_entry(list, i));
 		if (count(r) < 0 || fn(r, text, arg) < 0)
-			return hr_err_prefix(r->err, "entry %zu", i + 1);
+			return hr_err_prefix(r->err, "entry %zu, \"%.64s\"", i + 1, text);
 	}
 	return 0;
 }

@@ -161,7 +161,7 @@ def changes(h):
     h.ok("net", "deny", "default", "b.example")
     equal((h.get("a.example"), refused(h.get("b.example"))), (allowed("a.example"), True))
     before = h.ok("net", "show", "--json")
-    for text, words in (("after the host only", ("allow", "default", "https://x")),
+    for text, words in (('"https://x": after the host only', ("allow", "default", "https://x")),
                         ('use "allowInternetAccess"', ("allow", "default", "*")),
                         ("is neither in allowOut", ("deny", "default", "b.example"))):
         h.fails(1, text, "net", *words)

@@ -157,14 +157,15 @@ static const struct {
     {"{\"allowOut\":\"a.org\"}", "allowOut: must be a list of strings"},
     {"{\"allowOut\":{\"a\":\"b\"}}", "allowOut: must be a list of strings"},
     {"{\"allowOut\":[\"a.org\",1]}", "allowOut: must be a list of strings"},
-    {"{\"allowOut\":[\"a.org\",\"\"]}", "allowOut: entry 2: must be a name"},
+    {"{\"allowOut\":[\"a.org\",\"\"]}", "allowOut: entry 2, \"\": must be a name"},
     {"{\"allowOut\":[\"*\"]}", "\"allowInternetAccess\": true"},
     {"{\"allowOut\":[\"*.\"]}", "must be a name"},
     {"{\"allowOut\":[\"*.*.org\"]}", "must be a name"},
     {"{\"allowOut\":[\"a.*.org\"]}", "must be a name"},
     {"{\"allowOut\":[\"*a.org\"]}", "must be a name"},
     {"{\"allowOut\":[\"-a.org\"]}", "must be a name"},
-    {"{\"allowOut\":[\"https://a.org/\"]}", "allowOut: entry 1: after the host"},
+    {"{\"allowOut\":[\"https://a.org/\"]}",
+	"allowOut: entry 1, \"https://a.org/\": after the host"},
     {"{\"allowOut\":[\"a.org/x\"]}", "without scheme and path"},
     {"{\"allowOut\":[\"b\xc3\xbc"
      "cher.de\"]}",
@@ -188,7 +189,7 @@ static const struct {
     {"{\"allowOut\":[\"::ffff:10.0.0.1\"]}", "IPv4"},
     {"{\"denyOut\":[\"64:ff9b::a00:1\"]}", "IPv4"},
     {"{\"denyOut\":[\"2002:a00:1::/48\"]}", "IPv4"},
-    {"{\"denyOut\":[\"a.org\"]}", "denyOut: entry 1: must be an address or a range"},
+    {"{\"denyOut\":[\"a.org\"]}", "denyOut: entry 1, \"a.org\": must be an address or a range"},
     {"{\"denyOut\":[\"10.0.0.1:80\"]}", "without a port"},
     {"{\"allowInternetAccess\":1}", "allowInternetAccess: must be true or false"},
     {"{\"allowInternetAccess\":true,\"allow_internet_access\":false}", "twice"},
@@ -356,7 +357,7 @@ static const struct {
     {"{\"description\":\"x\",\"allowOut\":[\"a.org\"],\"denyOut\":[]}", "only"},
     {"{\"description\":\"x\",\"allowOut\":[\"a\\u0000\"]}", "only"},
     {"{\"description\":\"x\",\"allowOut\":\"a.org\"}", "try.json: must be a list"},
-    {"{\"description\":\"x\",\"allowOut\":[\"*\"]}", "try.json: entry 1: must not"},
+    {"{\"description\":\"x\",\"allowOut\":[\"*\"]}", "try.json: entry 1, \"*\": must not"},
 };
 
 START_TEST(preset_files)
@@ -383,7 +384,8 @@ START_TEST(presets_unavailable)
 
 	ck_assert_ptr_null(egress_policy_read(o, NULL, &err));
 	ck_assert_msg(
-	    strstr(err.msg, "presets: entry 1: presets are not available") != NULL, "%s", err.msg);
+	    strstr(err.msg, "presets: entry 1, \"pypi\": presets are not available") != NULL, "%s",
+	    err.msg);
 }
 END_TEST
 
