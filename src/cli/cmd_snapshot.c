@@ -32,6 +32,19 @@ cli_tag(const char *tag)
 	return cli_usage("invalid name of a snapshot, \"%.200s\": " HR_SID_RULE, tag);
 }
 
+/* Checks the name of an image, which has less room than that of a copy of a box. */
+static int
+image_tag(const char *tag)
+{
+	size_t n = strlen(tag);
+
+	if (n <= HR_DOCKER_TAG_MAX)
+		return CLI_OK;
+	return cli_usage("invalid name of a snapshot: that of a container can have at most %d "
+			 "characters, and \"%.200s\" has %zu",
+	    HR_DOCKER_TAG_MAX, tag, n);
+}
+
 static int
 snapshot(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 {
@@ -39,7 +52,8 @@ snapshot(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	HR_PUT struct json_object *o = NULL;
 	struct hr_err err = {0};
 
-	if (a->argc > 0 && cli_tag(a->argv[0]) != CLI_OK)
+	if (a->argc > 0 && (cli_tag(a->argv[0]) != CLI_OK || (strcmp(s->ops->name, "docker") == 0 &&
+								 image_tag(a->argv[0]) != CLI_OK)))
 		return CLI_USAGE;
 	if (hr_sandbox_snapshot(s, a->argc > 0 ? a->argv[0] : NULL, &json, &err) < 0)
 		return cli_fail(&err);
@@ -59,6 +73,8 @@ cli_start_from(struct cli *c, const char *tag)
 	HR_FREE char *image = NULL;
 	struct hr_err err = {0};
 
+	if (image_tag(tag) != CLI_OK)
+		return CLI_USAGE;
 	return hr_docker_snapshot_image(c->env, tag, &image, &err) == 0 &&
 		       hr_config_set(c->config, "sandbox.runtime_container_image", image, &err) == 0
 		   ? CLI_OK

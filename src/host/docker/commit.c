@@ -31,8 +31,7 @@
 #define UNFINISHED LABEL ".unfinished"
 #define ANSWER_MAX (1u << 20)
 #define LIST_MAX (16u << 20)
-#define BLOCK 512 /* bytes of a tar file */
-#define TAG_MAX 128
+#define BLOCK 512        /* bytes of a tar file */
 #define NUMBER_MAX 10000 /* snapshots of a sandbox whose names the Engine chooses */
 #define PATIENCE_MS (5 * 60 * 1000)
 
@@ -41,12 +40,12 @@
 static int
 check_tag(const char *tag, struct hr_err *err)
 {
-	return hr_sid_valid(tag) && *tag != '.' && *tag != '-' && strlen(tag) <= TAG_MAX
+	return hr_sid_valid(tag) && *tag != '.' && *tag != '-' && strlen(tag) <= HR_DOCKER_TAG_MAX
 		   ? 0
 		   : hr_err_set(err, HR_E_INVAL,
 			 "invalid name of a snapshot, \"%.200s\": use at most %d letters, digits, "
 			 "'_', '.' and '-', and no dot and no '-' as the first character",
-			 tag, TAG_MAX);
+			 tag, HR_DOCKER_TAG_MAX);
 }
 
 /* Reads an image's description. Returns 1, 0 if there is no such image, or -1 with *err set. */
@@ -213,7 +212,7 @@ compose(struct load *l, struct hr_docker *d, struct json_object *base, struct js
 {
 	struct json_object *config = hr_json_at(base, "Config");
 	struct json_object *layers = hr_json_at(hr_json_at(commit, "RootFS"), "Layers");
-	char created[HR_WALL_TEXT], name[sizeof(REPOSITORY) + TAG_MAX + 2];
+	char created[HR_WALL_TEXT], name[sizeof(REPOSITORY) + HR_DOCKER_TAG_MAX + 2];
 	HR_PUT struct json_object *record = NULL;
 	HR_PUT struct json_object *index = NULL;
 	HR_FREE char *record_text = NULL;
@@ -307,7 +306,7 @@ make(struct hr_docker *d, const char *tag, const char *owner, char **ret_json, s
 	HR_PUT struct json_object *made = NULL;
 	HR_PUT struct json_object *whole = NULL;
 	HR_PUT struct json_object *record = NULL;
-	char name[sizeof(REPOSITORY) + TAG_MAX + 2];
+	char name[sizeof(REPOSITORY) + HR_DOCKER_TAG_MAX + 2];
 	HR_FREE char *id = NULL;
 	int r;
 
@@ -408,7 +407,7 @@ hr_docker_snapshots(const char *const *env, struct json_object *ret, struct hr_e
 	for (i = 0; i < hr_json_count(images); i++) {
 		struct json_object *o = hr_json_entry(images, i), *labels = hr_json_at(o, "Labels");
 		const char *tag = hr_json_text_at(labels, LABEL);
-		char name[sizeof(REPOSITORY) + TAG_MAX + 2];
+		char name[sizeof(REPOSITORY) + HR_DOCKER_TAG_MAX + 2];
 
 		/* an image of another name is a copy, which is the user's own */
 		if (tag == NULL || !is_snapshot(labels) || check_tag(tag, NULL) < 0)

@@ -7,6 +7,8 @@
 
 struct json_object;
 
+#define HR_DOCKER_TAG_MAX 128 /* characters of a snapshot's name */
+
 /* Appends the records of this user's snapshots to the list `ret`. Returns 0, or -1 with *err set,
  * HR_E_UNAVAILABLE if no Engine answers. */
 int hr_docker_snapshots(const char *const *env, struct json_object *ret, struct hr_err *err);
