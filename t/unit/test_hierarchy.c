@@ -75,6 +75,24 @@ START_TEST(a_group_that_the_mount_does_not_show)
 }
 END_TEST
 
+/* A mount on top of another one at the same place hides it. */
+START_TEST(a_covered_mount)
+{
+	char mounts[] = "31 21 0:27 / /sys/fs/cgroup rw - cgroup2 a rw\n"
+			"3 21 0:27 / /sys/fs/cgroup rw - ext4 b rw\n"
+			"39 31 0:27 / /sys/fs/cgroup/x rw - tmpfs c rw\n"
+			"40 31 0:28 /new /sys/fs/cgroup rw - cgroup2 d rw\n"
+			"41 40 0:28 / /sys/fs/cgroup/y rw - tmpfs e rw\n"
+			"42 4";
+	char groups[] = "0::/new/one\n";
+	struct hr_err err = {0};
+	HR_FREE char *dir = hr_hierarchy_parse(mounts, groups, "", &err);
+
+	ck_assert_msg(dir != NULL, "%s", err.msg);
+	ck_assert_str_eq(dir, "/sys/fs/cgroup/one");
+}
+END_TEST
+
 static void
 write_file(const char *dir, const char *name, const char *text)
 {
@@ -214,6 +232,7 @@ main(void)
 	tcase_add_unchecked_fixture(tc, scratch_make, scratch_remove);
 	tcase_add_loop_test(tc, parsed, 0, (int)(sizeof(cases) / sizeof(cases[0])));
 	tcase_add_test(tc, a_group_that_the_mount_does_not_show);
+	tcase_add_test(tc, a_covered_mount);
 	tcase_add_test(tc, found_by_the_files_of_a_process);
 	tcase_add_test(tc, controllers_of_a_directory);
 	tcase_add_test(tc, subgroups_and_their_files);

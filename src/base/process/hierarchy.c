@@ -82,6 +82,30 @@ mount_fits(char *line, const char *controller, const char **ret_root, const char
 	return strcmp(type, "cgroup") == 0 && list_has(options, controller);
 }
 
+/* Returns true if one of the lines is a mount on top of the mount `id` at the same place. */
+static bool
+is_covered(const char *lines, const char *id, const char *at)
+{
+	size_t id_len = strlen(id), at_len = strlen(at);
+	const char *line, *p;
+
+	for (line = lines; *line != '\0'; line += *line == '\n') {
+		p = line + strcspn(line, " \n");
+		p += *p == ' ';
+		if (strncmp(p, id, id_len) == 0 && p[id_len] == ' ') {
+			p += id_len + 1;
+			p += strcspn(p, " \n"); /* the device */
+			p += *p == ' ';
+			p += strcspn(p, " \n"); /* the root */
+			p += *p == ' ';
+			if (strncmp(p, at, at_len) == 0 && p[at_len] == ' ')
+				return true;
+		}
+		line += strcspn(line, "\n");
+	}
+	return false;
+}
+
 /* Returns the length of a group's path without SERVER at its end. */
 static size_t
 group_length(const char *path)
@@ -117,7 +141,8 @@ hr_hierarchy_parse(char *mountinfo, char *own, const char *controller, struct hr
 	}
 	line = path != NULL ? strtok_r(mountinfo, "\n", &save) : NULL;
 	for (; line != NULL; line = strtok_r(NULL, "\n", &save)) {
-		if (!mount_fits(line, controller, &root, &at) || strchr(at, '\\') != NULL)
+		if (!mount_fits(line, controller, &root, &at) || strchr(at, '\\') != NULL ||
+		    is_covered(save, line, at))
 			continue;
 		rest = own != NULL ? below(group, root) : "";
 		if (rest == NULL)
