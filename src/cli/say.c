@@ -31,6 +31,8 @@ cli_say(const char *fmt, ...)
 		next = strchr(line, '\n');
 		if (next != NULL)
 			*next++ = '\0';
+		if (*line == '\0' && b.len > 0)
+			continue; /* the log of a failed start can end in empty lines */
 		hr_buf_adds(&b, b.len == 0 ? "handrail: " : "\n    ");
 		hr_quote_text(&b, line, strlen(line));
 	}

@@ -279,6 +279,8 @@ def copies_over_files():
 
 def what_it_cannot():
     with CliHost() as h:
+        done = h("one\n\ntwo\n")
+        equal(done.stderr.startswith('handrail: there is no command "one\n    two\n    "; see'), True, done.stderr)
         h.fails(1, "Executing IPython cells is not implemented in CLIRuntime. ", "py", "1")
         h.fails(1, "cli runtime does not support stats", "top")
         h.fails(1, "cli runtime does not support pause", "pause")
