@@ -24,7 +24,7 @@ class Checkout(Host):
         shutil.copy(os.path.join(SRC, "quickstart"), self.top)
         for name in ("configure.ac", "Makefile.am", "configure", "build/Makefile"):
             self.put(name, "")
-        self.put("build/options", "--prefix=%s\n" % self.path("build/root "))
+        self.put("build/options", "--prefix=%s\n" % self.path("build/root"))
         self.put("bin/make", "#!/bin/sh\n")
         self.put("bin/dpkg", "#!/bin/sh\nexit 1\n")  # of versions: none is too old
         self.put("bin/dpkg-query", "#!/bin/sh\nprintf 'ii '\n")
@@ -83,8 +83,9 @@ def sandbox():
 
 
 def checked():
-    """The sandbox is shown, though the proxy of the environment does not reach it."""
+    """The sandbox is shown, though the proxy of the environment does not reach it. The build stays."""
     with Checkout(http_proxy="http://127.0.0.1:1") as c:
+        c.put("configure", "#!/bin/sh\nexit 1\n")
         equal("Hello world" in "\n".join(c.quickstart("check")), True, "shown")
 
 

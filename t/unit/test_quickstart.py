@@ -82,7 +82,7 @@ class Checkout:
         shutil.copy(SCRIPT, self.top)
         for name in ("configure.ac", "Makefile.am", "configure", "build/Makefile"):
             self.put(name, "")
-        self.put("build/options", "--prefix=%s/build/root \n" % self.top)
+        self.put("build/options", "--prefix=%s/build/root\n" % self.top)
         self.put("bin/make", "#!/bin/sh\n")
         self.put("bin/dpkg", "#!/bin/sh\nexit 1\n")  # of versions: none is too old
         self.put("bin/dpkg-query", "#!/bin/sh\nprintf 'ii '\n")
@@ -163,6 +163,25 @@ def started():
         equal(c("stop"), (0, ["The sandbox has ended."], ["rm -q quickstart"]))
         equal(c("stop")[:2], (0, ["The sandbox was not running."]))
         equal(c("status")[:2], (1, ["No sandbox is running."]))
+
+
+def new_packages():
+    """After new packages configure runs again, and what is built stays; other options build it again."""
+    with Checkout() as c:
+        note = "#!/bin/sh\necho %%s \"$@\" >>%s/calls\n" % c.top
+        c.put("bin/make", note % "make")
+        c.put("configure", note % "configure" + ": >Makefile\n")
+        c.put("build/new-packages", "")
+        built = ["make -C %s/build -j%s" % (c.top, subprocess.check_output(["nproc"], text=True).strip()),
+                 "make -C %s/build install" % c.top]
+        configured = ["configure --prefix=%s/build/root" % c.top]
+
+        def calls():
+            return [line for line in c()[2] if line.startswith(("make", "configure"))]
+        equal(calls(), configured + built)
+        equal(calls(), built)
+        c.put("build/options", "--prefix=/other\n")
+        equal(calls(), configured + ["make -C %s/build clean" % c.top] + built)
 
 
 def no_box():
@@ -294,7 +313,7 @@ def fleet_for_e2b():
 
 def main():
     tap = Tap()
-    for test in (started, no_box, port_that_is_taken, port_that_is_taken_late, ended_server, lost_server,
+    for test in (started, new_packages, no_box, port_that_is_taken, port_that_is_taken_late, ended_server, lost_server,
                  stop_that_fails, fleet, fleet_without_an_image, fleet_for_e2b):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
