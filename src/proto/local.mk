@@ -29,6 +29,7 @@ libprotojson_la_SOURCES = \
 	%D%/json.c %D%/json.h \
 	%D%/jsonout.c \
 	%D%/jsonscan.c %D%/jsonscan.h \
+	%D%/jsonvalue.c \
 	%D%/mcpserver.c %D%/mcpserver.h \
 	%D%/obs.c %D%/obs.h \
 	%D%/python/escape.c %D%/python/escape.h \
