@@ -9,6 +9,7 @@ libjupyter_la_SOURCES = \
 	%D%/jupyter/cell.c %D%/jupyter/cell.h \
 	%D%/jupyter/code.c %D%/jupyter/code.h \
 	%D%/jupyter/context.c %D%/jupyter/context.h \
+	%D%/jupyter/firstcell.c %D%/jupyter/firstcell.h \
 	%D%/jupyter/jupyter.c %D%/jupyter/jupyter.h \
 	%D%/jupyter/kernel.c %D%/jupyter/kernel.h \
 	%D%/jupyter/line.c %D%/jupyter/line.h \

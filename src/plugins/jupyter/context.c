@@ -18,6 +18,7 @@
 #include "base/process/spawn.h"
 #include "e2b/path.h"
 #include "e2b/setup.h"
+#include "plugins/jupyter/firstcell.h"
 #include "plugins/jupyter/line.h"
 #include "plugins/jupyter/spec.h"
 #include "proto/json.h"
@@ -30,86 +31,6 @@
 #define TAKE_MS 30000
 #define CODE_MAX (16u << 20)
 #define VARIABLES_MAX 16384 /* each is compared with those before */
-
-/* First cell of a Python kernel: no colours, the forms of results that clients know, and the
- * pictures of Pillow that a cell shows or saves to a path, as in E2B's template. It leaves no name
- * behind. */
-static const char python_init[] =
-    "get_ipython().run_line_magic('colors', 'nocolor')\n"
-    "exec('''\n"
-    "import json, sys\n"
-    "from importlib.machinery import PathFinder, SourceFileLoader\n"
-    "from IPython.core.formatters import BaseFormatter, JSONFormatter\n"
-    "from IPython.display import display\n"
-    "from traitlets import ObjectName, Unicode\n"
-    "def plain(o):\n"
-    "    return o.isoformat() if hasattr(o, 'isoformat') else o.tolist()\n"
-    "def text(o):\n"
-    "    return plain(o) if hasattr(o, 'isoformat') or hasattr(o, 'tolist') else str(o)\n"
-    "def clean(o, other=plain):\n"
-    "    return json.loads(json.dumps(o, default=other), parse_constant=lambda c: None)\n"
-    "class Json(JSONFormatter):\n"
-    "    def __call__(self, o):\n"
-    "        if isinstance(o, (dict, list)):\n"
-    "            try:\n"
-    "                return clean(o)\n"
-    "            except Exception:\n"
-    "                pass\n"
-    "        return super().__call__(o)\n"
-    "class Data(BaseFormatter):\n"
-    "    format_type = Unicode('e2b/data')\n"
-    "    print_method = ObjectName('_repr_e2b_data_')\n"
-    "    _return_type = (dict, str)\n"
-    "    def __call__(self, o):\n"
-    "        frame = getattr(sys.modules.get('pandas'), 'DataFrame', None)\n"
-    "        if frame is None or not isinstance(o, frame):\n"
-    "            return super().__call__(o)\n"
-    "        try:\n"
-    "            o = o.astype(object).where(o.notna(), None).to_dict(orient='list')\n"
-    "            return clean({str(k): c for k, c in o.items()}, text)\n"
-    "        except Exception:\n"
-    "            return None\n"
-    "class Chart(BaseFormatter):\n"
-    "    format_type = Unicode('e2b/chart')\n"
-    "    print_method = ObjectName('_repr_e2b_chart_')\n"
-    "    _return_type = (dict, str)\n"
-    "    def __call__(self, o):\n"
-    "        figure = getattr(sys.modules.get('matplotlib.figure'), 'Figure', None)\n"
-    "        if figure is None or not isinstance(o, figure):\n"
-    "            return super().__call__(o)\n"
-    "        try:\n"
-    "            from e2b_charts import chart_figure_to_dict\n"
-    "            return clean(chart_figure_to_dict(o))\n"
-    "        except Exception:\n"
-    "            return None\n"
-    "class Pictures:\n"
-    "    def find_spec(self, name, path=None, target=None):\n"
-    "        if name != 'PIL.Image':\n"
-    "            return None\n"
-    "        spec = PathFinder.find_spec(name, path)\n"
-    "        if spec is not None and isinstance(spec.loader, SourceFileLoader):\n"
-    "            load = spec.loader.exec_module\n"
-    "            def both(module):\n"
-    "                load(module)\n"
-    "                if hasattr(getattr(module, 'Image', None), 'save'):\n"
-    "                    publish(module.Image)\n"
-    "            spec.loader.exec_module = both\n"
-    "        return spec\n"
-    "def publish(image):\n"
-    "    write = image.save\n"
-    "    def show(self, *unused, **unused_more):\n"
-    "        display(self)\n"
-    "    def save(self, fp, *args, **more):\n"
-    "        if isinstance(fp, str):\n"
-    "            display(self)\n"
-    "        return write(self, fp, *args, **more)\n"
-    "    image.show, image.save = show, save\n"
-    "sys.meta_path.insert(0, Pictures())\n"
-    "f = ip.display_formatter\n"
-    "f.formatters['application/json'] = Json(parent=f)\n"
-    "f.formatters['e2b/data'] = Data(parent=f)\n"
-    "f.formatters['e2b/chart'] = Chart(parent=f)\n"
-    "''', {'ip': get_ipython()})\n";
 
 static void advance(struct hr_context *c);
 
@@ -408,7 +329,8 @@ cell_over(struct hr_context *c)
 	switch (c->stage) {
 	case HR_CONTEXT_ASKING:
 		if (strcmp(c->language, "python") == 0)
-			run(c, HR_CONTEXT_INIT, python_init, strlen(python_init), start_left(c));
+			run(c, HR_CONTEXT_INIT, hr_first_cell, strlen(hr_first_cell),
+			    start_left(c));
 		else
 			set_stage(c, HR_CONTEXT_IDLE, -1);
 		return;
