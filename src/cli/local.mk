@@ -11,6 +11,7 @@ handrail_SOURCES = \
 	%D%/live.c %D%/live.h \
 	%D%/mcp.h %D%/mcp_branches.c %D%/mcp_branches.h %D%/mcp_config.c \
 	%D%/observation.c %D%/observation.h \
+	%D%/options.c %D%/options.h \
 	%D%/progress.c %D%/progress.h \
 	%D%/say.c \
 	%D%/shown.c %D%/shown.h \
