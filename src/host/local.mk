@@ -66,6 +66,7 @@ libhost_la_SOURCES = \
 	%D%/docker/engine.c %D%/docker/engine.h \
 	%D%/docker/found.c \
 	%D%/docker/images.c \
+	%D%/docker/inside.c \
 	%D%/docker/look.c \
 	%D%/docker/make.c \
 	%D%/docker/preflight.c \

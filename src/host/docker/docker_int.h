@@ -62,6 +62,9 @@ void hr_docker_end_rules(struct hr_docker *d);
 void hr_docker_forget_rules(struct hr_docker *d);
 
 /* Implements the table's call. */
+int hr_docker_logs(void *self, bool follow, hr_line_fn *fn, void *arg, struct hr_err *err);
+int hr_docker_stats(void *self, char **ret_json, struct hr_err *err);
+int hr_docker_exec(void *self, const char *const *argv, int *ret_status, struct hr_err *err);
 int hr_docker_web_url(void *self, char **ret, struct hr_err *err);
 int hr_docker_vscode_url(void *self, char **ret, struct hr_err *err);
 int hr_docker_web_hosts(void *self, char **ret_json, struct hr_err *err);
