@@ -245,6 +245,15 @@ is_rex(const struct hr_request *r)
 	       memcmp(r->path->p, prefix, sizeof(prefix) - 1) == 0;
 }
 
+/* Returns true for a path that OpenHands V1 has, too, whose refusals name the allowed method. */
+static bool
+is_shared(const struct hr_request *r)
+{
+	static const char *const shared[] = {"/alive", "/ready", "/server_info", NULL};
+
+	return r->v1 && hr_is_one_of(hr_buf_str(r->path), shared);
+}
+
 /* Changes that a second try of nginx does not do again. Actions and uploads ask the journal
  * themselves. join: the handler can finish one that a killed worker had started, else the answer is
  * that nobody knows what came of it. */
@@ -291,7 +300,7 @@ route(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 			hr_answer_detail(ret, 404, "Not Found");
 	} else if (found->method != NULL && strcmp(found->method, r->method) != 0) {
 		hr_answer_detail(ret, 405, "Method Not Allowed");
-		if (r->viewer)
+		if (r->viewer || is_shared(r))
 			hr_answer_header(ret, "Allow", found->method);
 	} else if (is_foreign(w, r, found)) {
 		hr_answer_detail(ret, 403, "This origin is not allowed");

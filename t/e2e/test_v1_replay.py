@@ -418,8 +418,7 @@ def table():
             target = re.sub("{[^}]*}", "x", path)
             if rows[here[0]][2] == "handrail":  # a path that is served knows its methods
                 a = s.ask("PUT", target, "")
-                allows = a.headers.get("Allow", "").isalpha()
-                equal((a.status, allows), (405, path.startswith(("/api", "/health"))), (target, a))
+                equal((a.status, a.headers.get("Allow", "").isalpha()), (405, True), (target, a))
                 equal(s.ask(method, target).status == 405, False, target)
             else:
                 equal(s.ask(method, target).status, 404, target)
