@@ -138,8 +138,9 @@ bool hr_e2b_is(const struct hr_request *r); /* Returns true for /handrail/e2b/. 
 bool hr_v1_is(const struct hr_request *r);
 
 /* Writes the body's part "file" to that absolute path, whatever its own file name is, and creates
- * missing directories. Returns true with the size in *ret_size, or false after sending an error;
- * ret_field gets a text that is sent in place of the file. */
+ * missing directories; path NULL: only checks that the body has a file. Returns true with the size
+ * in *ret_size, or false after sending an error; ret_field gets a text that is sent in place of the
+ * file. */
 bool hr_upload_to(struct hr_worker *w, const struct hr_request *r, const struct hr_buf *path,
     uint64_t *ret_size, struct hr_buf *ret_field, struct hr_answer *ret);
 /* Sets the header with the name of a file, the last part of path and a suffix, as Starlette does.

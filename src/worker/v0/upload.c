@@ -546,9 +546,9 @@ finish_once(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
 	hr_buf_add(&ret->key, span.p, span.len);
 }
 
-/* Receives and places the upload. */
-static void
-upload(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
+/* Returns true if a file has come, or false after sending an error. */
+static bool
+receive(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
 {
 	hr_worker_stage(u->w, HR_STAGE_READING);
 	if (u->refused != NULL) {
@@ -560,17 +560,24 @@ upload(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
 		receive_form(u, r, ret);
 	}
 	hr_worker_stage(u->w, HR_STAGE_RUNNING);
-	if (u->refused == NULL) {
-		if (!u->recursive_fine || u->got != GOT_FILE)
-			answer_invalid(u, ret);
-		else if (u->named)
-			finish_once(u, r, ret);
-		else if (!u->adds)
-			finish(u, ret);
-		else if (hr_once_try(u->w, r, true, ret)) {
-			finish(u, ret);
-			hr_once_leave(u->w, ret);
-		}
+	if (u->refused != NULL)
+		return false;
+	if (u->recursive_fine && u->got == GOT_FILE)
+		return true;
+	answer_invalid(u, ret);
+	return false;
+}
+
+static void
+place_received(struct upload *u, const struct hr_request *r, struct hr_answer *ret)
+{
+	if (u->named) {
+		finish_once(u, r, ret);
+	} else if (!u->adds) {
+		finish(u, ret);
+	} else if (hr_once_try(u->w, r, true, ret)) {
+		finish(u, ret);
+		hr_once_leave(u->w, ret);
 	}
 }
 
@@ -580,7 +587,8 @@ hr_handle_upload(struct hr_worker *w, struct hr_request *r, struct hr_answer *re
 	struct upload u;
 
 	upload_init(&u, w, r);
-	upload(&u, r, ret);
+	if (receive(&u, r, ret))
+		place_received(&u, r, ret);
 	upload_done(&u);
 }
 
@@ -588,17 +596,20 @@ bool
 hr_upload_to(struct hr_worker *w, const struct hr_request *r, const struct hr_buf *path,
     uint64_t *ret_size, struct hr_buf *ret_field, struct hr_answer *ret)
 {
-	const char *slash = memrchr(path->p, '/', path->len);
+	const char *slash = path != NULL ? memrchr(path->p, '/', path->len) : NULL;
 	struct upload u;
 
 	upload_init(&u, w, r);
-	u.as = slash + 1;
+	u.as = slash != NULL ? slash + 1 : "";
 	u.as_is = true;
 	u.recursive = false;
 	u.recursive_fine = true;
 	hr_buf_reset(&u.destination);
-	hr_buf_add(&u.destination, path->p, slash > path->p ? (size_t)(slash - path->p) : 1);
-	upload(&u, r, ret);
+	if (slash != NULL)
+		hr_buf_add(
+		    &u.destination, path->p, slash > path->p ? (size_t)(slash - path->p) : 1);
+	if (receive(&u, r, ret) && slash != NULL)
+		place_received(&u, r, ret);
 	*ret_size = u.last.size;
 	if (u.got == GOT_FIELD)
 		hr_buf_add(ret_field, hr_buf_str(&u.last_field), u.last_field.len);

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include <json-c/json.h>
@@ -63,11 +62,11 @@ path_of(struct hr_rex_call *c, const char *what, struct hr_buf *path)
 }
 
 /* Takes the status from an error message like "404: File not found", or "[Errno 21]" of an upload,
- * and the original's text for a body that is no form. */
+ * and the original's text for a body that cannot be read. */
 static void
 take_status(struct hr_answer *ret)
 {
-	static const char no_boundary[] = "Missing boundary in multipart.";
+	static const char unreadable[] = "There was an error parsing the body";
 	HR_PUT struct json_object *body = NULL;
 	const char *detail = NULL;
 	char *end;
@@ -76,7 +75,7 @@ take_status(struct hr_answer *ret)
 
 	if (hr_json_decode(hr_buf_str(&ret->body), ret->body.len, &body, NULL) == 0)
 		detail = hr_json_text_at(body, "detail");
-	if (ret->status == 400 && (detail == NULL || strcmp(detail, no_boundary) != 0))
+	if (ret->status == 400 && (detail == NULL || strcmp(detail, unreadable) == 0))
 		hr_answer_detail(ret, 400, "Invalid multipart data.");
 	if (ret->status != 500)
 		return;
@@ -107,21 +106,32 @@ refuse_form(struct hr_rex_call *c, const struct hr_buf *field)
 
 	hr_buf_addf(&msg, "Value error, %s", error);
 	hr_buf_addf(&ctx, "\"error\":\"%s\"", error);
-	hr_answer_reset(c->ret);
 	if (field->len == 0)
 		(void)hr_v1_missing(c, "body", "file");
 	else
 		(void)hr_v1_invalid(c, &in, "value_error", hr_buf_str(&msg), hr_buf_str(&ctx));
 }
 
-static bool
-is_form(const char *type)
+/* Replaces the error of a path by that of the form, which the original reads first. Both may be
+ * missing. */
+static void
+check_form(struct hr_rex_call *c)
 {
-	static const char parts[] = "multipart/form-data",
-			  coded[] = "application/x-www-form-urlencoded";
+	HR_CLEAN(hr_answer_done) struct hr_answer form;
+	HR_BUF(field, HR_ANSWER_MAX);
+	uint64_t size;
 
-	return strncasecmp(type, parts, sizeof(parts) - 1) == 0 ||
-	       strncasecmp(type, coded, sizeof(coded) - 1) == 0;
+	hr_answer_init(&form);
+	if (hr_upload_to(c->w, c->r, NULL, &size, &field, &form))
+		return;
+	if (form.status == 422) {
+		refuse_form(c, &field);
+		return;
+	}
+	hr_answer_reset(c->ret);
+	c->ret->status = form.status;
+	hr_buf_add(&c->ret->body, hr_buf_str(&form.body), form.body.len);
+	take_status(c->ret);
 }
 
 static void
@@ -132,18 +142,16 @@ upload(struct hr_rex_call *c)
 	uint64_t size;
 
 	if (!path_of(c, "File", &path)) {
-		/* the original looks at the form, too; no other body has a file */
-		if (c->ret->status == 422 && !is_form(c->r->content_type))
-			(void)hr_v1_missing(c, "body", "file");
-		return;
-	}
-	if (strcmp(path.p, "/") == 0) {
+		check_form(c);
+	} else if (strcmp(path.p, "/") == 0) {
 		hr_answer_detail(c->ret, 400, "Path is a directory");
+		check_form(c);
 	} else if (hr_upload_to(c->w, c->r, &path, &size, &field, c->ret)) {
 		hr_buf_reset(&c->ret->body);
 		hr_buf_addf(&c->ret->body, "{\"success\":true,\"file_size\":%llu}",
 		    (unsigned long long)size);
 	} else if (c->ret->status == 422) {
+		hr_answer_reset(c->ret);
 		refuse_form(c, &field);
 	} else {
 		take_status(c->ret);
