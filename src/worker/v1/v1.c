@@ -332,37 +332,38 @@ diff(struct hr_rex_call *c)
 		hr_answer_generic(c->ret);
 }
 
-/* Lists the latest commits or, for .../COMMIT/changes, what that commit changed. */
+/* Lists the latest commits. */
 static void
 commits(struct hr_rex_call *c)
 {
-	static const char last[] = "/changes";
-	const struct hr_span rest = c->rest;
-	size_t n = rest.len > sizeof(last) - 1 ? rest.len - (sizeof(last) - 1) : 0;
-	bool one = n > 0 && memcmp(rest.p + n, last, sizeof(last) - 1) == 0;
 	HR_PUT struct json_object *said = NULL;
-	const struct hr_v1_input sha = {"path", "sha", {rest.p, n}};
 	HR_BUF(arguments, 256);
 	long long limit = 50;
-	bool fine;
+	bool fine = hr_v1_required(c, "path");
 
-	if (rest.len > 0 && (!one || memchr(rest.p, '/', n) != NULL)) {
-		hr_answer_detail(c->ret, 404, "Not Found");
-		return;
-	}
-	fine = !one || hr_v1_sha(c, &sha);
-	fine &= hr_v1_required(c, "path");
-	fine &= one || hr_v1_limit(c, false, 200, &limit);
-	if (one)
-		hr_buf_addf(&arguments, "commit-changes %.*s", (int)n, rest.p);
-	else
-		hr_buf_addf(&arguments, "commits %lld", limit);
+	fine &= hr_v1_limit(c, false, 200, &limit);
+	hr_buf_addf(&arguments, "commits %lld", limit);
 	if (fine)
 		said = ask_git(c, &arguments);
-	if (said != NULL && one)
-		put_changes(&c->ret->body, said);
-	else if (said != NULL && hr_json_put(&c->ret->body, said) < 0)
+	if (said != NULL && hr_json_put(&c->ret->body, said) < 0)
 		hr_answer_generic(c->ret);
+}
+
+/* Lists what the commit of the path changed. */
+static void
+commit_changes(struct hr_rex_call *c)
+{
+	HR_PUT struct json_object *said = NULL;
+	const struct hr_v1_input sha = {"path", "sha", c->rest};
+	HR_BUF(arguments, 256);
+	bool fine = hr_v1_sha(c, &sha);
+
+	fine &= hr_v1_required(c, "path");
+	hr_buf_addf(&arguments, "commit-changes %.*s", (int)c->rest.len, c->rest.p);
+	if (fine)
+		said = ask_git(c, &arguments);
+	if (said != NULL)
+		put_changes(&c->ret->body, said);
 }
 
 /* Answers without an agent server, which keeps the tokens of the services: there is none. */
@@ -376,10 +377,6 @@ repositories(struct hr_rex_call *c)
 	size_t provider = 0;
 	bool fine;
 
-	if (!hr_span_equal(c->rest, hr_span_of("search"))) {
-		hr_answer_detail(c->ret, 404, "Not Found");
-		return;
-	}
 	fine = hr_v1_required(c, "provider");
 	fine &= hr_v1_one_of(c, "provider", "enum", providers, &provider);
 	fine &= hr_v1_limit(c, false, 100, &limit);
@@ -446,19 +443,10 @@ get_event(struct hr_rex_call *c)
 		hr_v1_get_events(c);
 }
 
-/* Handles .../ID/stop. */
 static void
 stop(struct hr_rex_call *c)
 {
-	static const char last[] = "/stop";
-	const struct hr_span rest = c->rest;
-	size_t n = sizeof(last) - 1;
-
-	if (rest.len > n && memcmp(rest.p + rest.len - n, last, n) == 0 &&
-	    memchr(rest.p, '/', rest.len - n) == NULL)
-		hr_v1_stop(c, (struct hr_span){rest.p, rest.len - n});
-	else
-		hr_answer_detail(c->ret, 404, "Not Found");
+	hr_v1_stop(c, c->rest);
 }
 
 static void
@@ -469,29 +457,30 @@ health(struct hr_rex_call *c)
 	hr_handle_alive(c->w, &r, c->ret);
 }
 
-static const struct {
+static const struct route {
 	const char *path, *method;
-	bool more; /* the path may continue after a slash */
+	const char *tail; /* NULL: nothing follows; "": anything; otherwise one part and this */
 	void (*handle)(struct hr_rex_call *c);
 } routes[] = {
-    {"/health", "GET", false, health},
-    {"/api/bash/start_bash_command", "POST", false, start},
-    {"/api/bash/execute_bash_command", "POST", false, execute},
-    {"/api/bash/bash_events/search", "GET", false, hr_v1_search},
-    {"/api/bash/bash_events", "DELETE", false, hr_v1_clear},
-    {"/api/bash/bash_events", "GET", true, get_event},
-    {"/api/bash/bash_commands", "POST", true, stop},
-    {"/api/file/upload", "POST", true, upload},
-    {"/api/file/download", "GET", true, download},
-    {"/api/file/create_directory", "POST", false, create_directory},
-    {"/api/file/search_subdirs", "GET", false, search_subdirs},
-    {"/api/file/archive", "GET", false, archive},
-    {"/api/file/download-trajectory", "GET", true, hr_v1_trajectory},
-    {"/api/file/home", "GET", false, hr_v1_home},
-    {"/api/git/changes", "GET", true, changes},
-    {"/api/git/commits", "GET", true, commits},
-    {"/api/git/diff", "GET", true, diff},
-    {"/api/git/repositories", "GET", true, repositories},
+    {"/health", "GET", NULL, health},
+    {"/api/bash/start_bash_command", "POST", NULL, start},
+    {"/api/bash/execute_bash_command", "POST", NULL, execute},
+    {"/api/bash/bash_events/search", "GET", NULL, hr_v1_search},
+    {"/api/bash/bash_events", "DELETE", NULL, hr_v1_clear},
+    {"/api/bash/bash_events", "GET", "", get_event},
+    {"/api/bash/bash_commands", "POST", "/stop", stop},
+    {"/api/file/upload", "POST", "", upload},
+    {"/api/file/download", "GET", "", download},
+    {"/api/file/create_directory", "POST", NULL, create_directory},
+    {"/api/file/search_subdirs", "GET", NULL, search_subdirs},
+    {"/api/file/archive", "GET", NULL, archive},
+    {"/api/file/download-trajectory", "GET", "", hr_v1_trajectory},
+    {"/api/file/home", "GET", NULL, hr_v1_home},
+    {"/api/git/changes", "GET", "", changes},
+    {"/api/git/commits", "GET", NULL, commits},
+    {"/api/git/commits", "GET", "/changes", commit_changes},
+    {"/api/git/diff", "GET", "", diff},
+    {"/api/git/repositories/search", "GET", NULL, repositories},
 };
 
 /* Returns true for the only path that needs no key, also with slashes after it. */
@@ -544,7 +533,7 @@ without_slashes(const struct hr_buf *path, struct hr_buf *ret)
 {
 	/* the first is a route of its own, the others are none without their rest */
 	static const char *const kept[] = {"/api/bash/bash_events/", "/api/bash/bash_commands/",
-	    "/api/file/download-trajectory/", "/api/git/repositories/", NULL};
+	    "/api/file/download-trajectory/", NULL};
 	size_t i, len = path->len;
 
 	while (len > 1 && path->p[len - 1] == '/')
@@ -555,30 +544,50 @@ without_slashes(const struct hr_buf *path, struct hr_buf *ret)
 	for (i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
 		if (strcmp(routes[i].path, hr_buf_str(ret)) == 0)
 			return true;
-	return strcmp(hr_buf_str(ret), "/api/git/repositories/search") == 0 ||
-	       is_deep(path->p, len);
+	return is_deep(path->p, len);
+}
+
+/* Returns true if the route has that path, with the free part of it in *ret_rest. */
+static bool
+matches(const struct route *t, const struct hr_buf *path, struct hr_span *ret_rest)
+{
+	const char *tail = t->tail, *p = hr_buf_str(path);
+	size_t len = strlen(t->path), n = tail != NULL ? strlen(tail) : 0;
+	struct hr_span rest = {"", 0};
+
+	if (path->len < len || memcmp(p, t->path, len) != 0)
+		return false;
+	if (path->len == len) {
+		*ret_rest = rest;
+		return n == 0;
+	}
+	rest = (struct hr_span){p + len + 1, path->len - len - 1};
+	if (tail == NULL || p[len] != '/')
+		return false;
+	if (n > 0 && (rest.len <= n || memcmp(rest.p + rest.len - n, tail, n) != 0 ||
+			 memchr(rest.p, '/', rest.len - n) != NULL))
+		return false;
+	rest.len -= n;
+	*ret_rest = rest;
+	return true;
 }
 
 void
 hr_handle_v1(struct hr_worker *w, struct hr_request *r, struct hr_answer *ret)
 {
 	struct hr_rex_call c = {.w = w, .r = r, .ret = ret, .rest = {"", 0}};
-	const char *path = hr_buf_str(r->path), *allowed = NULL;
+	const char *allowed = NULL;
 	HR_BUF(plain, PATH_MAX_LEN);
 	bool redirects = without_slashes(r->path, &plain);
-	size_t i, len = 0, n = sizeof(routes) / sizeof(routes[0]);
+	size_t i, n = sizeof(routes) / sizeof(routes[0]);
 
 	for (i = 0; i < n; i++) {
-		len = strlen(routes[i].path);
-		if (r->path->len < len || memcmp(path, routes[i].path, len) != 0 ||
-		    (r->path->len > len && (!routes[i].more || path[len] != '/')))
+		if (!matches(&routes[i], r->path, &c.rest))
 			continue;
 		if (strcmp(routes[i].method, r->method) == 0)
 			break;
 		allowed = allowed != NULL ? allowed : routes[i].method;
 	}
-	if (i < n && r->path->len > len)
-		c.rest = (struct hr_span){path + len + 1, r->path->len - len - 1};
 	if (!is_health(r->path) && !hr_auth_passes(&w->auth, r->session_key))
 		hr_answer_detail(ret, 401, "Unauthorized");
 	else if (!hr_request_from_here(r))
