@@ -212,6 +212,8 @@ hr_download_open(const char *path, int *ret_fd, struct stat *ret_st, struct hr_a
 
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
 		return hr_answer_detail(ret, 500, "404: File not found");
+	if (fd < 0 && errno == ENXIO) /* a socket */
+		return hr_answer_detail(ret, 500, "400: Not a regular file");
 	if (fd < 0 || fstat(fd, ret_st) < 0 || hr_whole_take(&fd, ret_st) < 0) {
 		(void)hr_oserror_put(&why, errno, path);
 		return hr_answer_detail(ret, 500, hr_buf_str(&why));
