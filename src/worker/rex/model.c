@@ -3,6 +3,7 @@
 
 #include "worker/rex/rex.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,14 +141,42 @@ bool_of(struct json_object *v)
 	return type != HR_PY_INT && type != HR_PY_FLOAT ? -1 : d == 0 ? 0 : d == 1 ? 1 : -1;
 }
 
+bool
+hr_rex_parse_int(struct hr_span s, long long *ret)
+{
+	const char *p = s.p, *end;
+	bool negative, over = false;
+	long long n = 0;
+
+	hr_utf8_strip(&p, &s.len);
+	end = p + s.len;
+	while (end > p && end[-1] == '0')
+		end--;
+	end = end > p && end[-1] == '.' && end < p + s.len ? end - 1 : p + s.len;
+	negative = p < end && *p == '-';
+	p += p < end && (*p == '-' || *p == '+');
+	if (p == end)
+		return false;
+	for (; p < end; p++) {
+		if (*p < '0' || *p > '9')
+			return false;
+		over = over || __builtin_mul_overflow(n, 10LL, &n) ||
+		       __builtin_add_overflow(n, (long long)(*p - '0'), &n);
+		p += end - p > 2 && p[1] == '_';
+	}
+	n = over ? LLONG_MAX : n;
+	*ret = negative ? -n : n;
+	return true;
+}
+
 /* Parses a number in a string like JSON or Python. */
 static bool
 number_of(struct json_object *v, double *ret)
 {
 	enum hr_py_type type = hr_json_type(v);
-	const char *p;
+	struct hr_span s = {NULL, 0};
+	long long n;
 	char *end;
-	size_t len;
 
 	if (type == HR_PY_BOOL || type == HR_PY_INT || type == HR_PY_FLOAT) {
 		*ret = type == HR_PY_BOOL ? json_object_get_boolean(v) : json_object_get_double(v);
@@ -155,22 +184,31 @@ number_of(struct json_object *v, double *ret)
 	}
 	if (type != HR_PY_STR)
 		return false;
-	p = hr_json_str(v, &len);
-	hr_utf8_strip(&p, &len);
-	if (len == 0 || len > 64 || strspn(p, "0123456789+-.eE") < len)
+	s.p = hr_json_str(v, &s.len);
+	hr_utf8_strip(&s.p, &s.len);
+	if (hr_rex_parse_int(s, &n)) {
+		*ret = (double)n;
+		return true;
+	}
+	if (s.len == 0 || s.len > 64 || strspn(s.p, "0123456789+-.eE") < s.len)
 		return false;
-	*ret = strtod(p, &end);
-	return end == p + len;
+	*ret = strtod(s.p, &end);
+	return end == s.p + s.len;
 }
 
-/* Returns true if a string that number_of() has parsed is an integer: "1.0", but not "1e3". */
+/* Returns true for a number that is no string, and for a string that is an integer: "1.0", but not
+ * "1e3". */
 static bool
-is_whole(struct json_object *v, double d)
+is_int(struct json_object *v, double *ret)
 {
-	size_t len;
-	const char *p = hr_json_str(v, &len);
+	struct hr_span s = {NULL, 0};
+	long long n;
 
-	return d == floor(d) && strcspn(p, "eE") >= len;
+	if (hr_json_type(v) == HR_PY_STR) {
+		s.p = hr_json_str(v, &s.len);
+		return hr_rex_parse_int(s, &n) && number_of(v, ret);
+	}
+	return number_of(v, ret);
 }
 
 static void
@@ -285,7 +323,7 @@ check_value(
 			    v, NULL);
 		break;
 	case HR_REX_INT:
-		if (!number_of(v, &d) || (text && !is_whole(v, d)))
+		if (!is_int(v, &d))
 			add(e, text ? "int_parsing" : "int_type", where,
 			    text ? "Input should be a valid integer, unable to parse string as an "
 				   "integer"

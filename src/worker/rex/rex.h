@@ -69,6 +69,10 @@ bool hr_rex_refuse(struct hr_answer *ret, const char *type, const char *where, c
 /* Appends the message and the context of a value that is none of these: 'a', 'b' or 'c'. */
 void hr_rex_put_choices(struct hr_buf *msg, struct hr_buf *ctx, const char *const *values);
 
+/* Parses an integer as pydantic does: blanks around it, underscores between digits and a fraction
+ * of zeros are fine, and numbers beyond the type are its limits. */
+bool hr_rex_parse_int(struct hr_span s, long long *ret);
+
 /* Returns a member of a checked body. p is NULL if the member is missing or null. */
 struct hr_span hr_rex_str(const struct hr_rex_call *c, const char *name);
 double hr_rex_number(const struct hr_rex_call *c, const char *name, double otherwise);

@@ -16,7 +16,7 @@
 static bool
 parse_offset(struct hr_span s, long long *ret)
 {
-	return memchr(s.p, '.', s.len) == NULL && hr_v1_parse_int(s, ret);
+	return memchr(s.p, '.', s.len) == NULL && hr_rex_parse_int(s, ret);
 }
 
 static struct hr_span

@@ -23,34 +23,6 @@ read_input(
 	return found;
 }
 
-bool
-hr_v1_parse_int(struct hr_span s, long long *ret)
-{
-	const char *p = s.p, *end;
-	bool negative, over = false;
-	long long n = 0;
-
-	hr_utf8_strip(&p, &s.len);
-	end = p + s.len;
-	while (end > p && end[-1] == '0')
-		end--;
-	end = end > p && end[-1] == '.' && end < p + s.len ? end - 1 : p + s.len;
-	negative = p < end && *p == '-';
-	p += p < end && (*p == '-' || *p == '+');
-	if (p == end)
-		return false;
-	for (; p < end; p++) {
-		if (*p < '0' || *p > '9')
-			return false;
-		over = over || __builtin_mul_overflow(n, 10LL, &n) ||
-		       __builtin_add_overflow(n, (long long)(*p - '0'), &n);
-		p += end - p > 2 && p[1] == '_';
-	}
-	n = over ? LLONG_MAX : n;
-	*ret = negative ? -n : n;
-	return true;
-}
-
 /* Parses the parameter, if the query has it; *in is set then. */
 static bool
 take_int(struct hr_rex_call *c, const char *name, struct hr_buf *text, struct hr_v1_input *in,
@@ -61,7 +33,7 @@ take_int(struct hr_rex_call *c, const char *name, struct hr_buf *text, struct hr
 	if (text->len > DIGITS_MAX)
 		return hr_v1_invalid(c, in, "int_parsing_size",
 		    "Unable to parse input string as an integer, exceeded maximum size", NULL);
-	return hr_v1_parse_int(in->text, io) ||
+	return hr_rex_parse_int(in->text, io) ||
 	       hr_v1_invalid(c, in, "int_parsing",
 		   "Input should be a valid integer, unable to parse string as an integer", NULL);
 }
@@ -234,7 +206,7 @@ parse_time(const char *text, int64_t *ret)
 	else if (error == NULL)
 		error = "unexpected extra characters at the end of the input";
 	else if (text[strspn(text, "+-0123456789")] == '\0' &&
-		 hr_v1_parse_int(hr_span_of(text), &n) && n > -LLONG_MAX && n < LLONG_MAX)
+		 hr_rex_parse_int(hr_span_of(text), &n) && n > -LLONG_MAX && n < LLONG_MAX)
 		error = n > 0 ? "dates after 9999 are not supported as unix timestamps"
 			      : "dates before 0000 are not supported as unix timestamps";
 	return error;

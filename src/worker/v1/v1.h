@@ -97,9 +97,6 @@ bool hr_v1_uuid(struct hr_rex_call *c, const struct hr_v1_input *in, struct hr_s
 
 /* ---- query.c: the same for numbers, times and truth values ---- */
 
-/* Parses an integer as pydantic does: blanks around it, underscores between digits and a fraction
- * of zeros are fine, and numbers beyond the type are its limits. */
-bool hr_v1_parse_int(struct hr_span s, long long *ret);
 bool hr_v1_number(struct hr_rex_call *c, const char *name, long long *io);
 /* Parses `limit`, 1 to `most`; `above`: the error's words are "greater than 0". */
 bool hr_v1_limit(struct hr_rex_call *c, bool above, long long most, long long *io);
