@@ -165,6 +165,34 @@ hr_git_diff(const char *path, const char *wanted, struct hr_buf *json, struct hr
 	return r;
 }
 
+/* Joins as Python resolves a path: ".." leaves even a directory that does not exist. The caller
+ * frees the result; NULL with errno. */
+static char *
+join_missing(const char *real, const char *rest)
+{
+	HR_BUF(text, HR_GIT_OUTPUT_MAX);
+	char *found;
+	size_t n;
+
+	hr_buf_adds(&text, strcmp(real, "/") == 0 ? "" : real);
+	for (; *rest != '\0'; rest += n + (rest[n] == '/')) {
+		n = strcspn(rest, "/");
+		if (n == 2 && memcmp(rest, "..", 2) == 0) {
+			while (text.len > 0 && text.p[--text.len] != '/')
+				;
+			if (text.p != NULL)
+				text.p[text.len] = '\0';
+		} else if (n > 0 && !(n == 1 && rest[0] == '.')) {
+			hr_buf_addc(&text, '/');
+			hr_buf_add(&text, rest, n);
+		}
+	}
+	if (text.len == 0)
+		hr_buf_addc(&text, '/');
+	found = realpath(hr_buf_str(&text), NULL); /* the name after ".." may be a link */
+	return found != NULL ? found : hr_buf_take(&text);
+}
+
 char *
 hr_git_real(const char *path, bool follow)
 {
@@ -182,7 +210,7 @@ hr_git_real(const char *path, bool follow)
 		real = realpath(slash == NULL ? "." : slash > text ? text : "/", NULL);
 	}
 	if (real != NULL)
-		ret = hr_path_join(real, rest);
+		ret = follow ? join_missing(real, rest) : hr_path_join(real, rest);
 	free(real);
 	return ret;
 }
