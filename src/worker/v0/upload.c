@@ -60,7 +60,8 @@ struct upload {
 	bool as_is;     /* do not unpack zip files */
 	bool adds;      /* replace nothing */
 	bool exists;    /* the name was taken, and nothing was replaced */
-	const char *as; /* name of the new file; NULL: the client's name */
+	const char *as; /* name of the new file, for V1; NULL: the client's name */
+	bool unnamed;   /* the client's name of the file is empty */
 
 	enum part part;
 	struct incoming now, last; /* the part being received; the last complete part */
@@ -245,6 +246,7 @@ part_begin(void *arg, const char *disposition, size_t len)
 	if (u->part == PART_FILE) {
 		incoming_done(&u->now);
 		incoming_init(&u->now);
+		u->unnamed = value.len == 0;
 		if (u->as != NULL)
 			hr_buf_adds(&u->now.name, u->as);
 		else
@@ -297,7 +299,8 @@ part_end(void *arg)
 		incoming_done(&u->last);
 		u->last = u->now;
 		incoming_init(&u->now);
-		u->got = GOT_FILE;
+		/* V1 takes what a browser sends if no file was chosen for none */
+		u->got = u->as != NULL && u->unnamed && u->last.size == 0 ? GOT_NOTHING : GOT_FILE;
 	} else if (u->part == PART_FIELD) {
 		hr_buf_reset(&u->last_field);
 		put_decoded(&u->last_field, hr_buf_str(&u->field), u->field.len);
