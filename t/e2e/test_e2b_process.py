@@ -441,6 +441,19 @@ def hostile_bodies():
         equal(Stream(s, "Start", bash("echo alive")).rest()[0], b"alive\n")
 
 
+def bounds_of_variables():
+    """The sandbox's variables and those of a command count together."""
+    with sandbox() as s:
+        equal(s.init(envVars={"A": "1", "B": "2"}, **({} if ROOT else {"defaultWorkdir": s.work_dir})).status, 204)
+        most = 16384 - int(Stream(s, "Start", bash("env | grep -cE '^(E2B_.*|A|B)='")).rest()[0])
+        many = {"C%d" % i: "" for i in range(most)}
+        echo = {"process": {"cmd": "/bin/bash", "args": ["-c", "echo $A"], "envs": many}, "stdin": False}
+        equal(Stream(s, "Start", echo).rest(), (b"1\n", OK))
+        many["more"] = ""
+        why = Stream(s, "Start", echo).next()["error"]
+        equal((why["code"], "argument list too long" in why["message"]), ("invalid_argument", True), why)
+
+
 def signals_and_groups():
     """kill 0 of a command ends neither handrail nor other commands of the server's account."""
     with sandbox() as s:
@@ -692,5 +705,5 @@ if __name__ == "__main__":
         recordings, a_killed_server_ends_nothing, output_while_there_is_no_server,
         a_killed_keeper_ends_its_processes, a_waiting_child, an_upgrade_ends_nothing,
         a_killed_handraild_ends_nothing, direct_socket, deadlines, tags, many_readers, a_slow_reader,
-        a_thousand_streams, hostile_bodies, input_as_it_arrives, early_answers, much_input, held_input,
-        a_sender_that_leaves, signals_and_groups, new_groups, a_client_that_leaves_ends_nothing]))
+        a_thousand_streams, hostile_bodies, bounds_of_variables, input_as_it_arrives, early_answers, much_input,
+        held_input, a_sender_that_leaves, signals_and_groups, new_groups, a_client_that_leaves_ends_nothing]))
