@@ -241,6 +241,24 @@ def a_picture_that_is_shown_or_saved():
         equal(s.run("Image.Image().save(sys.stdout, 'y')")[1], {"type": "stdout", "text": "saved as y"})
 
 
+def a_picture_after_a_failed_import():
+    with Code() as s:
+        lib = os.path.join(s.work_dir, "lib")
+        os.makedirs(lib + "/PIL")
+        for name, text in (("__init__.py", ""), ("Image.py", "import missing_library\n" + PILLOW)):
+            with open(os.path.join(lib, "PIL", name), "w") as f:
+                f.write(text)
+        s.run("import sys; sys.path.insert(0, %r); sys.dont_write_bytecode = True" % lib)
+        for _ in range(2):
+            equal(s.text("from PIL import Image"), "ModuleNotFoundError: No module named 'missing_library'")
+        with open(lib + "/missing_library.py", "w"):
+            pass
+        s.run("import importlib; importlib.invalidate_caches()")
+        equal(s.run("from PIL import Image; Image.Image().show()")[1:], [result("I", False, png="QUJD\n"), END])
+        s.run("del sys.modules['PIL.Image']")
+        equal(s.run("from PIL import Image; Image.Image().show()")[1:], [result("I", False, png="QUJD\n"), END])
+
+
 def a_table_is_data():
     if subprocess.run([PYTHON, "-c", "import pandas"], stderr=subprocess.DEVNULL).returncode:
         raise Skip("there is no pandas (package python3-pandas)")
@@ -585,7 +603,7 @@ if __name__ == "__main__":
         skip_all("there is no kernel for %s: apt-get install python3-ipykernel" % PYTHON)
     sys.exit(run_tests([
         nothing_runs_before_it_is_needed, executions, a_plot_is_a_picture, a_figure_is_a_chart,
-        a_picture_that_is_shown_or_saved, a_table_is_data, contexts, variables,
+        a_picture_that_is_shown_or_saved, a_picture_after_a_failed_import, a_table_is_data, contexts, variables,
         other_kernels, a_client_that_leaves_interrupts, endless_output_of_nobody, a_line_every_five_seconds,
         killed_kernel, a_child_that_holds_the_sockets,
         killed_interpreter, a_slow_reader_holds_its_kernel, a_continued_kernel, a_hundred_wait, hostile_bodies,
