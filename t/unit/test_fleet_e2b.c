@@ -10,7 +10,9 @@
 #include "lines.h"
 
 #include "base/strv.h"
+#include "fleet/copies.h"
 #include "fleet/e2b/e2b.h"
+#include "fleet/fleet.h"
 
 #define TOKEN "ea_0123456789abcdef0123456789abcdef01234567"
 
@@ -183,6 +185,60 @@ START_TEST(templates_are_names_of_images)
 }
 END_TEST
 
+static int
+list_copies(void *self, const char *what, const char *id, const char *args, char **ret_json,
+    struct hr_err *err)
+{
+	(void)id;
+	ck_assert_str_eq(what, HR_COPIES_LIST);
+	ck_assert_ptr_nonnull(strstr(args, "\"7.tools\""));
+	*ret_json = strdup(self);
+	return *ret_json != NULL ? 0 : hr_err_nomem(err);
+}
+
+#define SNAPSHOT(tag, created)                                                                     \
+	"{\"files\":1,\"bytes\":1,\"still\":true,\"tag\":\"" tag "\",\"created\":" #created "}"
+
+static const struct {
+	const char *list, *found, *image;
+} same_names[] = {
+    {"[]", NULL, NULL},
+    {"[" SNAPSHOT("7.tools.base", 5) "," SNAPSHOT("7.tools.mine", 9) "]", "tools.mine", "image:1"},
+    {"[" SNAPSHOT("7.tools.mine", 9) "," SNAPSHOT("7.tools.base", 5) "]", "tools.mine", "image:1"},
+    {"[" SNAPSHOT("7.tools.mine", 5) "," SNAPSHOT("7.tools.base", 9) "]", "tools.base", ""},
+    /* the whole name comes first, however old it is */
+    {"[" SNAPSHOT("7.tools.mine", 9) "," SNAPSHOT("7.tools", 1) "," SNAPSHOT("7.tools.base", 9) "]",
+	"tools", ""},
+    /* other names, templates that do not exist, and other keys */
+    {"[" SNAPSHOT("7.tools.base", 1) "," SNAPSHOT("7.tools2.base", 9) "," SNAPSHOT(
+	 "7.tools.gone", 9) "," SNAPSHOT("8.tools.mine", 9) "]",
+	"tools.base", ""},
+};
+
+START_TEST(newest_of_several_snapshots)
+{
+	HR_CLEAN(hr_strv_done) struct hr_strv options = {0};
+	const struct hr_fleet_engine engine = {.copies = list_copies};
+	HR_FREE char *list = strdup(same_names[_i].list);
+	struct hr_fleet fleet = {.engine = &engine, .engine_self = list};
+	const struct hr_fleet_api api = {.kind = "box", .templates = &options, .fleet = &fleet};
+	const struct hr_fleet_call call = {.api = &api, .key.id = 7};
+	const char *wanted = same_names[_i].found;
+	char snapshot[HR_FLEET_SNAPSHOT_NAME];
+	struct hr_e2b_template t;
+	struct hr_err err = {0};
+
+	hr_strv_add(&options, "mine=image:1");
+	ck_assert_int_eq(
+	    hr_e2b_snapshot_template(&call, "tools", snapshot, &t, &err), wanted != NULL);
+	if (wanted != NULL) {
+		ck_assert_str_eq(snapshot, wanted);
+		ck_assert_ptr_eq(t.name, snapshot);
+		ck_assert_str_eq(t.image, same_names[_i].image);
+	}
+}
+END_TEST
+
 /* A factor multiplies the limits of a sandbox; the machine is the limit above and without them. */
 START_TEST(limits_of_sandboxes)
 {
@@ -221,6 +277,7 @@ main(void)
 	tcase_add_test(tc, keys_have_two_texts);
 	EACH(paths_stay_below_their_prefix, paths);
 	tcase_add_test(tc, templates_are_names_of_images);
+	EACH(newest_of_several_snapshots, same_names);
 	tcase_add_test(tc, limits_of_sandboxes);
 	return lines_run(s);
 }
