@@ -11,11 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/dir.h"
+#include "base/fd.h"
 #include "base/path.h"
+#include "files/archive/pack.h"
 #include "files/archive/tree.h"
 #include "files/place/reach.h"
 #include "lines.h"
@@ -450,6 +453,51 @@ START_TEST(a_top_that_comes_again)
 }
 END_TEST
 
+#define DEEP 2100
+
+static int
+sink_nowhere(struct hr_sink *sink, const void *p, size_t len)
+{
+	(void)sink;
+	(void)p;
+	(void)len;
+	return 0;
+}
+
+/* More directories than any path can name: a walk without a limit fills the stack. */
+START_TEST(a_tree_without_an_end)
+{
+	struct hr_sink sink = {.write = sink_nowhere, .fd = -1};
+	int next, i, fd = open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct rlimit was, more;
+	HR_BUF(why, 1u << 20);
+	struct hr_pack *p;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &was), 0);
+	more = was;
+	more.rlim_cur = was.rlim_max < DEEP + 200 ? was.rlim_max : DEEP + 200;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &more), 0);
+	for (i = 0; i < DEEP; i++) {
+		ck_assert_int_eq(mkdirat(fd, "d", 0700), 0);
+		next = openat(fd, "d", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		hr_fd_close(&fd);
+		fd = next;
+	}
+	hr_fd_close(&fd);
+	p = hr_pack_open(top, false, &why);
+	/* the look before takes milliseconds, and may have ended above */
+	if (p != NULL) {
+		ck_assert_int_eq(hr_pack_send(p, &sink, &err), -1);
+		hr_buf_adds(&why, err.msg);
+	}
+	hr_pack_free(p);
+	if (more.rlim_cur == DEEP + 200) /* otherwise descriptors ran out before */
+		ck_assert_msg(strstr(hr_buf_str(&why), strerror(ENAMETOOLONG)) != NULL, "%s",
+		    hr_buf_str(&why));
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &was), 0);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -469,6 +517,7 @@ main(void)
 	tcase_add_test(tc, owners_are_kept);
 	tcase_add_test(tc, a_directory_is_never_wider_than_its_entry);
 	tcase_add_test(tc, a_top_that_comes_again);
+	tcase_add_test(tc, a_tree_without_an_end);
 	suite_add_tcase(s, tc);
 	return lines_run(s);
 }

@@ -30,11 +30,13 @@
 #define WAY_MAX (1u << 20)
 #define NAMES_MAX (256u << 20)
 #define LOOK_EVERY 16 /* entries between two checks of the clock */
+#define DEPTH_MAX 2048 /* nested directories: names of more have no path, and fill the stack */
 
 struct hr_pack {
 	char *path;
 	int top;           /* -1: there is no directory, and the archive is empty */
 	struct hr_buf way; /* path from the top to the current directory, with a trailing '/' */
+	unsigned depth;    /* number of directories in `way` */
 	char *buffer;
 
 	/* ---- the look through the tree ---- */
@@ -291,10 +293,14 @@ walk_below(struct hr_pack *p, int dir, const char *name)
 
 	if (fd < 0)
 		return is_skipped(errno) ? WALK_ON : fail(p, name, errno);
+	if (p->depth == DEPTH_MAX)
+		return fail(p, name, ENAMETOOLONG);
+	p->depth++;
 	hr_buf_adds(&p->way, name);
 	hr_buf_addc(&p->way, '/');
 	r = p->way.fail == HR_OK ? walk_directory(p, fd)
 				 : hr_oserror_put(p->why, ENAMETOOLONG, NULL);
+	p->depth--;
 	way_cut(p, way);
 	return r;
 }
