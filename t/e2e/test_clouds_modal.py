@@ -407,6 +407,13 @@ def interrupts(old):
         interrupted(h)
 
 
+def unwaited(h):
+    """A service that never waits for the end is not asked for ever."""
+    done = h("run", "exit 3")
+    equal((done.returncode != 3, "does not wait for the command" in done.stdout + done.stderr), (True, True), done.stderr)
+    h.at.faults.clear()
+
+
 def faults(old):
     with ModalHost() as h:
         if old:
@@ -438,8 +445,16 @@ def faults(old):
         if not old:
             h.at.fault("TaskExecWait", "status", code=4)
             equal(h("run", "exit 3").returncode, 3, "a wait that took too long is asked again")
+            h.at.fault("TaskExecWait", "status", code=4, times=60)
+            unwaited(h)
             h.at.fault("TaskExecStart", "status", code=16)
             equal(h.ok("run", "echo x"), "x\n", "a router's token that ended is renewed")
+        else:
+            wait, left = h.at.methods["ContainerExecWait"], iter(range(60))
+            h.at.methods["ContainerExecWait"] = lambda *q: (
+                wait(*q) if next(left, None) is None else iter([pb.encode([(2, False)])]))
+            unwaited(h)
+            h.at.methods["ContainerExecWait"] = wait
         with open(h.path("state", "default.json")) as f:
             text = f.read()
         equal([s in text for s in (KEY, SECRET, h.at.jwt, h.at.auth)], [False] * 4, "no token is in the record")

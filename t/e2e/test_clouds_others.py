@@ -107,6 +107,15 @@ def streams_go_on():
         equal((done.returncode, done.stdout), (5, "one\ntwo\nthree\n"), done.stderr)
 
 
+def never_ready():
+    """A service that answers at once that it has waited is not asked for ever."""
+    with RunloopHost() as h:
+        h.at.fault("POST", "/v1/devboxes/[^/]+/wait_for_status$", times=60, status=408)
+        done = h("up", "-q")
+        equal((done.returncode != 0, "does not wait for the devbox" in done.stderr), (True, True), done.stderr)
+        equal(h.boxes(), [], "it is ended")
+
+
 def not_utf8():
     """A byte that is no UTF-8 in an update, which counts for one where the stream goes on after it."""
     with RunloopHost() as h:
@@ -243,7 +252,7 @@ def of_other_owners(kinds=(CloudHost,) + HOSTS):
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (life, interrupts, faults, limits_and_keys, killed_makers, streams_go_on, not_utf8,
+    for test in (life, interrupts, faults, limits_and_keys, killed_makers, streams_go_on, never_ready, not_utf8,
                  wrong_answers,
                  of_other_owners):
         tap.run(test.__name__.replace("_", " "), test)

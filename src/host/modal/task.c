@@ -169,6 +169,13 @@ follow(struct hr_cloud *c, struct stream *s, char *id, int timer, struct hr_err 
 	return broke_off(err);
 }
 
+static int
+no_wait(struct hr_err *err)
+{
+	return hr_err_set(err, HR_E_PROTO,
+	    HR_MODAL_WHO ": the service does not wait for the command, so its end is unknown");
+}
+
 /* Returns 0 with the exit status, or 1 at the timeout. */
 static int
 wait_end(struct hr_cloud *c, char *id, int timer, struct hr_cloud_end *ret, struct hr_err *err)
@@ -179,6 +186,7 @@ wait_end(struct hr_cloud *c, char *id, int timer, struct hr_cloud_end *ret, stru
 	    .type = &hr_pb__task_waited__descriptor,
 	    .deadline_s = WAIT_S,
 	    .watch_fd = timer};
+	struct hr_cloud_cuts cuts = {.since_ms = hr_now_ms()};
 	struct hr_grpc_end end;
 	HR_CLEAN(hr_pb_done) HrPb__TaskWaited *a = NULL;
 	int r;
@@ -190,6 +198,8 @@ wait_end(struct hr_cloud *c, char *id, int timer, struct hr_cloud_end *ret, stru
 			return 1;
 		if (end.status != HR_GRPC_DEADLINE)
 			return -1;
+		if (!hr_cloud_goes_on(&cuts, false, hr_now_ms()))
+			return no_wait(err);
 	}
 	if (a->has_code)
 		ret->code = a->code;
@@ -336,6 +346,7 @@ static int
 old_wait_end(struct hr_cloud *c, char *id, int timer, struct hr_cloud_end *ret, struct hr_err *err)
 {
 	HrPb__ExecWaitRequest q = HR_PB__EXEC_WAIT_REQUEST__INIT;
+	struct hr_cloud_cuts cuts = {.since_ms = hr_now_ms()};
 	bool completed = false;
 	int r = 0;
 
@@ -355,6 +366,8 @@ old_wait_end(struct hr_cloud *c, char *id, int timer, struct hr_cloud_end *ret, 
 			ret->code = a->exit_code;
 		if (r == 0 && !completed && hr_fd_is_readable(timer))
 			return 1;
+		if (r == 0 && !completed && !hr_cloud_goes_on(&cuts, false, hr_now_ms()))
+			r = no_wait(err);
 	}
 	return r;
 }

@@ -122,15 +122,23 @@ wait_status(struct hr_cloud *c, const char *wanted, struct hr_err *err)
 {
 	const char *const words[] = {wanted, "failure", "shutdown", NULL};
 	int64_t end = hr_now_ms() + WAIT_S * 1000;
+	struct hr_cloud_cuts cuts = {.since_ms = hr_now_ms()};
 	HR_PUT struct json_object *o = NULL;
 	const char *status;
 	int r;
 
-	while ((r = hr_runloop_poll(c, "/wait_for_status", words, -1, &o, err)) == 0)
+	while ((r = hr_runloop_poll(c, "/wait_for_status", words, -1, &o, err)) == 0) {
+		if (!hr_cloud_goes_on(&cuts, false, hr_now_ms()))
+			return hr_err_set(err, HR_E_PROTO,
+			    HR_RUNLOOP_WHO
+			    ": the service does not wait for the devbox to be %s: it answers "
+			    "at once",
+			    wanted);
 		if (hr_now_ms() > end)
 			return hr_err_set(err, HR_E_RUNTIME_TIMEOUT,
 			    HR_RUNLOOP_WHO ": the devbox is not %s after %d seconds", wanted,
 			    WAIT_S);
+	}
 	if (r < 0)
 		return -1;
 	r = hr_field_text(HR_RUNLOOP_WHO, "the devbox", o, "status", &status, err);
