@@ -797,8 +797,35 @@ def foreign_objects():
         f.until(f.sandboxes, lambda left: left == [])
 
 
-TESTS = [life, new_keys, agent_sandbox, events, one_session_once, quota, dies, killed_replica, warm, api_trouble,
-         slow_start,
+def keys_of_the_cluster():
+    """A key whose Secret was deleted asks for nothing any more, and a server that makes none is not asked for ever."""
+    with Fleet() as f:
+        k = f.one.ok("POST", "/handrail/v1/keys", {"name": "k"})
+        for replica in (f.one, f.two):
+            f.until(lambda: replica.call("GET", "/list", key=k["key"])[0], lambda s: s == 200)
+        f.api.remove(SECRETS + "handrail-key-%d" % k["id"])
+        for replica in (f.one, f.two):
+            f.until(lambda: replica.call("GET", "/list", key=k["key"])[0], lambda s: s != 200)
+        plain, asked = f.api.plain, []
+
+        def refuse(status):
+            def instead(h, path, q, body):
+                if h.command != "POST" or path != SECRETS[:-1] or len(asked) == 40:
+                    return plain(h, path, q, body)
+                asked.append(path)
+                return f.api.refuse(h, status, "", "not now")
+            return instead
+
+        for status, most in ((404, 1), (409, 16)):
+            asked.clear()
+            f.api.plain = refuse(status)
+            equal(f.one.call("POST", "/handrail/v1/keys", {"name": "k"})[0] >= 500, True, "no key")
+            equal(len(asked), most, "requests after %d" % status)
+        f.api.plain = plain
+
+
+TESTS = [keys_of_the_cluster, life, new_keys, agent_sandbox, events, one_session_once, quota, dies, killed_replica,
+         warm, api_trouble, slow_start,
          paused_and_resumed, used_before_its_pause, another_of_its_id, stopped_unseen, lost_answers, foreign_objects,
          ended_unseen, quota_of_a_dead_one, dead_ones_are_bounded,
          started_again_while_cleared, deleted_late, sandbox_made_meanwhile, gone_and_made_again,

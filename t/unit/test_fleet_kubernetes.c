@@ -214,6 +214,41 @@ START_TEST(cache)
 }
 END_TEST
 
+/* {"id":7,"sum":SUM} and the same with id 8; SUM is 64 digits 0 */
+#define KEY_7                                                                                      \
+	"eyJpZCI6Nywic3VtIjoiMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAw"     \
+	"MDAwMDAwMDAwMDAwMDAwMCJ9"
+#define KEY_8                                                                                      \
+	"eyJpZCI6OCwic3VtIjoiMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAw"     \
+	"MDAwMDAwMDAwMDAwMDAwMCJ9"
+
+/* A key whose object is gone is not valid any more. */
+START_TEST(keys_that_are_gone)
+{
+	HR_PUT struct json_object *seven = object("key", "10", KEY_7);
+	HR_PUT struct json_object *eight = object("key", "11", KEY_8);
+	unsigned char sum[HR_FLEET_KEY_SUM];
+	struct hr_fleet_key k;
+	struct hr_err err;
+	struct hr_cache *c = hr_cache_new(&err);
+
+	ck_assert_ptr_nonnull(c);
+	ck_assert_int_eq(hr_cache_put(c, seven, NULL, &err), 0);
+	ck_assert_int_eq(hr_cache_put(c, eight, NULL, &err), 0);
+	ck_assert_int_eq(hr_cache_key_of(c, 7, &k, sum), 1);
+	hr_cache_drop_key(c, 7);
+	ck_assert_int_eq(hr_cache_key_of(c, 7, &k, sum), 0);
+	ck_assert_int_eq(hr_cache_key_of(c, 8, &k, sum), 1);
+	ck_assert_int_eq(hr_cache_put(c, seven, NULL, &err), 0);
+	hr_cache_list(c);
+	ck_assert_int_eq(hr_cache_put(c, eight, NULL, &err), 0);
+	hr_cache_listed(c, NULL, NULL);
+	ck_assert_int_eq(hr_cache_key_of(c, 7, &k, sum), 0);
+	ck_assert_int_eq(hr_cache_key_of(c, 8, &k, sum), 1);
+	hr_cache_free(c);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -227,6 +262,7 @@ main(void)
 	tcase_add_test(t, states_of_rows);
 	tcase_add_test(t, names);
 	tcase_add_test(t, cache);
+	tcase_add_test(t, keys_that_are_gone);
 	suite_add_tcase(s, t);
 	runner = srunner_create(s);
 	srunner_run_all(runner, CK_ENV);

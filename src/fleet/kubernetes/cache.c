@@ -32,6 +32,7 @@ struct key {
 	struct hr_fleet_key key;
 	unsigned char sum[HR_FLEET_KEY_SUM];
 	uint64_t version;
+	unsigned seen; /* as of an entry */
 };
 
 struct hr_cache {
@@ -136,6 +137,7 @@ put_key(
 		k->next = c->keys;
 		c->keys = k;
 	}
+	k->seen = c->lists;
 	if (k->version < version) {
 		k->key = *key;
 		memcpy(k->sum, sum, HR_FLEET_KEY_SUM);
@@ -192,6 +194,30 @@ hr_cache_drop(struct hr_cache *c, const char *id)
 	(void)pthread_mutex_unlock(&c->lock);
 }
 
+/* Removes a key, or with id 0 all that the last list did not have. Called with the lock. */
+static void
+drop_keys(struct hr_cache *c, int64_t id)
+{
+	struct key **at = &c->keys, *k;
+
+	while ((k = *at) != NULL) {
+		if (id != 0 ? k->key.id != id : k->seen == c->lists) {
+			at = &k->next;
+			continue;
+		}
+		*at = k->next;
+		free(k);
+	}
+}
+
+void
+hr_cache_drop_key(struct hr_cache *c, int64_t id)
+{
+	(void)pthread_mutex_lock(&c->lock);
+	drop_keys(c, id);
+	(void)pthread_mutex_unlock(&c->lock);
+}
+
 void
 hr_cache_list(struct hr_cache *c)
 {
@@ -207,6 +233,9 @@ hr_cache_listed(struct hr_cache *c, void (*fn)(void *arg, const char *id), void 
 	struct entry **at;
 	bool found = true;
 
+	(void)pthread_mutex_lock(&c->lock);
+	drop_keys(c, 0);
+	(void)pthread_mutex_unlock(&c->lock);
 	while (found) {
 		int i;
 

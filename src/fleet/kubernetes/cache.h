@@ -15,8 +15,9 @@ void hr_cache_free(struct hr_cache *c); /* Frees c, which may be NULL. */
 int hr_cache_put(
     struct hr_cache *c, struct json_object *o, char ret_id[HR_FLEET_ID], struct hr_err *err);
 void hr_cache_drop(struct hr_cache *c, const char *id);
-/* Starts a list; hr_cache_listed() removes the rows that were not put since, and calls fn for each.
- */
+void hr_cache_drop_key(struct hr_cache *c, int64_t id); /* id > 0 */
+/* Starts a list; hr_cache_listed() removes the keys and rows that were not put since, and calls fn
+ * for each row. */
 void hr_cache_list(struct hr_cache *c);
 void hr_cache_listed(struct hr_cache *c, void (*fn)(void *arg, const char *id), void *arg);
 

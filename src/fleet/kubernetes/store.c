@@ -21,6 +21,7 @@
 /* maximum seconds to wait for old objects to disappear, for the pod, and for its server */
 #define MAKING_S 600
 #define DATA_MAX (1u << 20) /* maximum bytes of a Secret */
+#define TRIES 16            /* number of attempts when other changes come first */
 #define ALL "labelSelector=handrail%2Ffleet"
 
 /* ---- objects ---- */
@@ -114,8 +115,8 @@ hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind, c
 		r = 1;
 	else if (r == 0 && s->kube.status.code == 409)
 		r = is_written(s, name, owner, data, &o, err);
-	else if (r == 0 && s->kube.status.code != 404)
-		r = hr_kube_store_fail(&why, err);
+	else if (r == 0 && (version == NULL || s->kube.status.code != 404))
+		r = hr_kube_store_fail(&why, err); /* 404 without a version: there is no namespace */
 	if (r == 1 && hr_cache_put(s->cache, o, NULL, err) < 0)
 		r = -1;
 	if (b.p != NULL)
@@ -139,6 +140,13 @@ hr_kube_store_delete(
 	    s->kube.status.code == 404 || (version != NULL && s->kube.status.code == 409))
 		return 0;
 	return hr_kube_store_fail(&why, err);
+}
+
+static int
+too_often(const char *name, struct hr_err *err)
+{
+	return hr_err_set(err, HR_E_BUSY,
+	    "the fleet's store: other writers kept changing %s: try again", name);
 }
 
 /* ---- keys ---- */
@@ -165,19 +173,19 @@ key_make(struct hr_store *base, struct hr_fleet_key *k, char text[64], struct hr
 	HR_CLEAN(hr_kube_far_end) struct hr_kube_store *s = hr_kube_far_begin(base);
 	unsigned char sum[HR_FLEET_KEY_SUM];
 	uint32_t number;
-	int r = 0;
+	int r = 0, i;
 
 	if (hr_fleet_key_text(text, err) != 0)
 		return -1;
 	hr_fleet_key_sum(text, sum);
 	/* there is no counter: numbers are random, and a taken one is another key's */
-	while (r == 0) {
+	for (i = 0; r == 0 && i < TRIES; i++) {
 		if (hr_random(&number, sizeof(number), err) < 0)
 			return -1;
 		k->id = (int64_t)number + 1;
 		r = write_key(s, k, sum, NULL, err);
 	}
-	return r < 0 ? -1 : 0;
+	return r < 0 ? -1 : r > 0 ? 0 : too_often("keys", err);
 }
 
 static int
@@ -197,10 +205,10 @@ key_revoke(struct hr_store *base, int64_t id, bool *ret_found, struct hr_err *er
 	unsigned char sum[HR_FLEET_KEY_SUM];
 	char name[HR_OBJECT_NAME];
 	struct hr_fleet_key k;
-	int r = 0, found = 1;
+	int r = 0, found = 1, i;
 
 	hr_object_key_name(id, name);
-	while (r == 0 && found == 1) {
+	for (i = 0; r == 0 && found == 1 && i < TRIES; i++) {
 		HR_PUT struct json_object *o = NULL;
 
 		found = hr_kube_store_get(s, name, &o, err);
@@ -214,6 +222,8 @@ key_revoke(struct hr_store *base, int64_t id, bool *ret_found, struct hr_err *er
 		}
 	}
 	*ret_found = found == 1;
+	if (r == 0 && found == 1)
+		return too_often(name, err);
 	return r < 0 || found < 0 ? -1 : 0;
 }
 
@@ -342,13 +352,13 @@ note_set(struct hr_store *base, const char *name, const char *value, struct hr_e
 	HR_CLEAN(hr_kube_far_end) struct hr_kube_store *s = hr_kube_far_begin(base);
 	char object[HR_OBJECT_NAME];
 	HR_BUF(data, DATA_MAX);
-	int r = 0, found;
+	int r = 0, found, i;
 
 	(void)snprintf(object, sizeof(object), "handrail-note-%.40s", name);
 	hr_buf_adds(&data, "{\"value\":");
 	(void)hr_json_put_str(&data, value, strlen(value), HR_JSON_REPLACE);
 	hr_buf_addc(&data, '}');
-	while (r == 0) {
+	for (i = 0; r == 0 && i < TRIES; i++) {
 		HR_PUT struct json_object *o = NULL;
 
 		found = hr_kube_store_get(s, object, &o, err);
@@ -358,7 +368,7 @@ note_set(struct hr_store *base, const char *name, const char *value, struct hr_e
 			      found == 1 ? hr_object_version(o) : NULL, hr_buf_str(&data), NULL,
 			      err);
 	}
-	return r < 0 ? -1 : 0;
+	return r < 0 ? -1 : r > 0 ? 0 : too_often(object, err);
 }
 
 /* ---- the watch ---- */
@@ -367,7 +377,9 @@ static int
 on_event(void *arg, enum hr_kube_event event, struct json_object *o)
 {
 	struct hr_kube_store *s = arg;
+	unsigned char sum[HR_FLEET_KEY_SUM];
 	char id[HR_FLEET_ID] = "";
+	struct hr_fleet_key key;
 	struct hr_err err = {0};
 	HR_PUT struct json_object *data = NULL;
 
@@ -375,9 +387,12 @@ on_event(void *arg, enum hr_kube_event event, struct json_object *o)
 	case HR_KUBE_LIST: hr_cache_list(s->cache); break;
 	case HR_KUBE_LISTED: hr_cache_listed(s->cache, s->fn, s->arg); break;
 	case HR_KUBE_DELETED:
+		data = hr_object_data(o);
+		if (strcmp(hr_object_kind(o), "key") == 0 &&
+		    hr_object_read_key(data, &key, sum) == 1)
+			hr_cache_drop_key(s->cache, key.id);
 		if (strcmp(hr_object_kind(o), "row") != 0)
 			break;
-		data = hr_object_data(o);
 		(void)snprintf(id, sizeof(id), "%s", hr_json_text_or(data, "id", ""));
 		hr_cache_drop(s->cache, id);
 		if (s->fn != NULL)
