@@ -824,8 +824,21 @@ def keys_of_the_cluster():
         f.api.plain = plain
 
 
-TESTS = [keys_of_the_cluster, life, new_keys, agent_sandbox, events, one_session_once, quota, dies, killed_replica,
-         warm, api_trouble, slow_start,
+def long_logs():
+    """Lines of any length and number."""
+    with Fleet() as f:
+        id = f.one.begin("s")[1]["runtime_id"]
+        f.api.log = ["a" * 300000, "b" * 300000] + ["c" * 4000] * 90 + ["the last"]
+        logs = f.two.ok("GET", "/runtime/%s?logs=true" % id)["pod_logs"]
+        equal((logs[-9:], len(logs) <= 8192), ("the last\n", True), "the newest lines")
+        f.api.log = ["d" * 9000]
+        equal(f.two.ok("GET", "/runtime/%s?logs=true" % id)["pod_logs"], "d" * 4096 + "\n", "the end of a line")
+        f.one.ok("POST", "/stop", {"runtime_id": id})
+        f.until(f.sandboxes, lambda left: left == [])
+
+
+TESTS = [keys_of_the_cluster, long_logs, life, new_keys, agent_sandbox, events, one_session_once, quota, dies,
+         killed_replica, warm, api_trouble, slow_start,
          paused_and_resumed, used_before_its_pause, another_of_its_id, stopped_unseen, lost_answers, foreign_objects,
          ended_unseen, quota_of_a_dead_one, dead_ones_are_bounded,
          started_again_while_cleared, deleted_late, sandbox_made_meanwhile, gone_and_made_again,

@@ -334,12 +334,16 @@ engine_image(void *self, const char *name, char **ret_json, struct hr_err *err)
 	    name);
 }
 
+/* Keeps the newest lines, and of a long one its end: a sandbox prints what it likes. */
 static int
 on_line(void *arg, const char *line, size_t len)
 {
+	const size_t most = len < HR_FLEET_LOGS / 2 ? len : HR_FLEET_LOGS / 2;
 	struct hr_buf *b = arg;
 
-	hr_buf_add(b, line, len);
+	if (b->len + most >= LOG_MAX)
+		hr_buf_drop_front(b, b->len - HR_FLEET_LOGS);
+	hr_buf_add(b, line + len - most, most);
 	hr_buf_addc(b, '\n');
 	return 0;
 }
