@@ -184,6 +184,10 @@ def waiting():
         # whatever an expression takes, the worker is not lost to it
         kind, message, _ = raised(s.bash("printf '%0.sa' {1..3000}; echo", expect=["(a*)*[bc]"] * 32, timeout=30))
         equal((kind, "too many steps" in message), ("RuntimeError", True), message)
+        s.interrupt(timeout=30)
+        kind, message, _ = raised(s.bash("head -c 4000000 /dev/zero | tr '\\0' a; echo", expect=["[^yz]*[yz]"],
+                                         timeout=30))
+        equal((kind, "too many steps" in message), ("RuntimeError", True), "of one step each: " + message)
 
 
 def cut():

@@ -12,15 +12,23 @@
 
 /* number of steps that are free: each expression takes some at every position */
 #define STEPS_PER_BYTE 4
+#define BYTES_PER_STEP 128 /* "[^x]*" passes any number in one item, from every position */
 #define HEAP_KIB 16384
+
+struct walk {
+	int64_t left; /* number of steps */
+	PCRE2_SIZE at;
+};
 
 static int
 step(pcre2_callout_block *block, void *arg)
 {
-	int64_t *left = arg;
+	struct walk *w = arg;
+	PCRE2_SIZE now = block->current_position;
 
-	(void)block;
-	return --*left > 0 ? 0 : PCRE2_ERROR_CALLOUT;
+	w->left -= 1 + (int64_t)((now > w->at ? now - w->at : w->at - now) / BYTES_PER_STEP);
+	w->at = now;
+	return w->left > 0 ? 0 : PCRE2_ERROR_CALLOUT;
 }
 
 int
@@ -74,15 +82,16 @@ int
 hr_rex_expect_match(struct hr_rex_expect *e, const char *p, size_t len, size_t from,
     int64_t until_ms, size_t *ret_at)
 {
-	int64_t free_steps = (int64_t)(len - from) * STEPS_PER_BYTE, left;
+	int64_t free_steps = (int64_t)(len - from) * STEPS_PER_BYTE;
+	struct walk w;
 	size_t i, at;
 	int found = -1, r;
 
 	for (i = 0; i < e->n && (until_ms == 0 || hr_now_ms() < until_ms); i++) {
-		left = e->steps + free_steps;
-		(void)pcre2_set_callout(e->limits, step, &left);
+		w = (struct walk){e->steps + free_steps, from};
+		(void)pcre2_set_callout(e->limits, step, &w);
 		r = pcre2_match(e->codes[i], (PCRE2_SPTR)p, len, from, 0, e->data, e->limits);
-		e->steps = left < e->steps ? left : e->steps;
+		e->steps = w.left < e->steps ? w.left : e->steps;
 		if (r == PCRE2_ERROR_CALLOUT || r == PCRE2_ERROR_HEAPLIMIT ||
 		    r == PCRE2_ERROR_MATCHLIMIT || r == PCRE2_ERROR_NOMEMORY)
 			return -2;
