@@ -465,6 +465,11 @@ def faults(old):
         equal((sorted(listed), listed["default"]["stray"]), (["default", "three"], True), "found by its label")
         h.ok("down", "--all")
         equal(len(h.boxes()), 2, "what others made stays")
+        name = "SandboxList" if old else "SandboxListV2"
+        there, h.at.methods[name] = h.at.methods[name], lambda *q: iter([b"\x0a\0" * ((1 << 20) + 1)])
+        done = h("ps", "--all")
+        equal("too many entries" in done.stderr, True, "a list that would fill the memory: " + done.stderr)
+        h.at.methods[name] = there
         h.at.key = "other"
         done = h("ps", "--all")
         equal((done.returncode, "check MODAL_TOKEN_ID and MODAL_TOKEN_SECRET" in done.stderr), (1, True), done.stderr)

@@ -8,6 +8,9 @@
 
 #include "base/err.h"
 
+/* an empty message takes two bytes here, and some hundred once it is parsed */
+#define MESSAGES_MAX (1u << 20)
+
 enum wire { VARINT = 0, EIGHT = 1, BYTES = 2, FOUR = 5 };
 
 static enum wire
@@ -45,9 +48,10 @@ varint(const unsigned char **at, const unsigned char *end, uint64_t *ret)
 }
 
 /* Returns the name of the first invalid field, or NULL. *whole is set if all bytes were
- * readable. */
+ * readable, and *left counts down for each message in a field. */
 static const char *
-odd_field(const ProtobufCMessageDescriptor *type, const unsigned char *p, size_t len, bool *whole)
+odd_field(const ProtobufCMessageDescriptor *type, const unsigned char *p, size_t len, bool *whole,
+    unsigned *left)
 {
 	const unsigned char *end = p + len;
 	const ProtobufCFieldDescriptor *f;
@@ -75,7 +79,10 @@ odd_field(const ProtobufCMessageDescriptor *type, const unsigned char *p, size_t
 		if (n > (uint64_t)(end - p))
 			return f != NULL ? f->name : NULL;
 		if (f != NULL && f->type == PROTOBUF_C_TYPE_MESSAGE) {
-			name = odd_field(f->descriptor, p, (size_t)n, whole);
+			if (*left == 0)
+				return f->name;
+			--*left;
+			name = odd_field(f->descriptor, p, (size_t)n, whole, left);
 			if (name != NULL || !*whole)
 				return name != NULL ? name : f->name;
 		}
@@ -89,11 +96,15 @@ ProtobufCMessage *
 hr_pb_read(const char *subject, const ProtobufCMessageDescriptor *type, const char *p, size_t len,
     struct hr_err *err)
 {
+	unsigned left = MESSAGES_MAX;
 	bool whole;
-	const char *name = odd_field(type, (const unsigned char *)p, len, &whole);
+	const char *name = odd_field(type, (const unsigned char *)p, len, &whole, &left);
 	ProtobufCMessage *m;
 
-	if (name != NULL)
+	if (name != NULL && left == 0)
+		(void)hr_err_set(err, HR_E_PROTO, HR_MODAL_WHO ": \"%s\" of %s has too many entries",
+		    name, subject);
+	else if (name != NULL)
 		(void)hr_err_set(err, HR_E_PROTO,
 		    HR_MODAL_WHO ": \"%s\" of %s has the wrong type or is incomplete", name,
 		    subject);
