@@ -410,7 +410,8 @@ def interrupts(old):
 def unwaited(h):
     """A service that never waits for the end is not asked for ever."""
     done = h("run", "exit 3")
-    equal((done.returncode != 3, "does not wait for the command" in done.stdout + done.stderr), (True, True), done.stderr)
+    said = done.stdout + done.stderr
+    equal((done.returncode != 3, "does not wait for the command" in said), (True, True), said)
     h.at.faults.clear()
 
 

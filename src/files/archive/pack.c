@@ -29,7 +29,7 @@
 #define BUFFER (256u << 10) /* bytes read and passed on at once */
 #define WAY_MAX (1u << 20)
 #define NAMES_MAX (256u << 20)
-#define LOOK_EVERY 16 /* entries between two checks of the clock */
+#define LOOK_EVERY 16  /* entries between two checks of the clock */
 #define DEPTH_MAX 2048 /* nested directories: names of more have no path, and fill the stack */
 
 struct hr_pack {

@@ -15,7 +15,7 @@ void hr_cache_free(struct hr_cache *c); /* Frees c, which may be NULL. */
 int hr_cache_put(
     struct hr_cache *c, struct json_object *o, char ret_id[HR_FLEET_ID], struct hr_err *err);
 void hr_cache_drop(struct hr_cache *c, const char *id);
-void hr_cache_drop_key(struct hr_cache *c, int64_t id); /* id > 0 */
+void hr_cache_drop_key(struct hr_cache *c, int64_t id); /* Removes a key; id > 0. */
 /* Starts a list; hr_cache_listed() removes the keys and rows that were not put since, and calls fn
  * for each row. */
 void hr_cache_list(struct hr_cache *c);

@@ -116,7 +116,8 @@ hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind, c
 	else if (r == 0 && s->kube.status.code == 409)
 		r = is_written(s, name, owner, data, &o, err);
 	else if (r == 0 && (version == NULL || s->kube.status.code != 404))
-		r = hr_kube_store_fail(&why, err); /* 404 without a version: there is no namespace */
+		/* 404 without a version: there is no namespace */
+		r = hr_kube_store_fail(&why, err);
 	if (r == 1 && hr_cache_put(s->cache, o, NULL, err) < 0)
 		r = -1;
 	if (b.p != NULL)
@@ -145,8 +146,8 @@ hr_kube_store_delete(
 static int
 too_often(const char *name, struct hr_err *err)
 {
-	return hr_err_set(err, HR_E_BUSY,
-	    "the fleet's store: other writers kept changing %s: try again", name);
+	return hr_err_set(
+	    err, HR_E_BUSY, "the fleet's store: other writers kept changing %s: try again", name);
 }
 
 /* ---- keys ---- */

@@ -102,8 +102,8 @@ hr_pb_read(const char *subject, const ProtobufCMessageDescriptor *type, const ch
 	ProtobufCMessage *m;
 
 	if (name != NULL && left == 0)
-		(void)hr_err_set(err, HR_E_PROTO, HR_MODAL_WHO ": \"%s\" of %s has too many entries",
-		    name, subject);
+		(void)hr_err_set(err, HR_E_PROTO,
+		    HR_MODAL_WHO ": \"%s\" of %s has too many entries", name, subject);
 	else if (name != NULL)
 		(void)hr_err_set(err, HR_E_PROTO,
 		    HR_MODAL_WHO ": \"%s\" of %s has the wrong type or is incomplete", name,
