@@ -231,7 +231,11 @@ def a_picture_that_is_shown_or_saved():
         for name, text in (("__init__.py", ""), ("Image.py", PILLOW)):
             with open(os.path.join(lib, "PIL", name), "w") as f:
                 f.write(text)
-        picture = result("I", False, png="QUJD\n")
+        # jupyter_client 8 encodes bytes without the line feed at the end
+        encode = "from jupyter_client.jsonutil import json_default; print(end=json_default(b'ABC'))"
+        png = subprocess.run([PYTHON, "-c", encode], check=True, stdout=subprocess.PIPE, text=True).stdout
+        equal(png.rstrip("\n"), "QUJD")
+        picture = result("I", False, png=png)
         s.run("import sys; sys.path.insert(0, %r); before = list(sys.modules)" % lib)
         equal(s.text("'PIL' in before"), "False", "nothing loads it before a cell does")
         equal(s.run("from PIL import Image; Image.Image().show('title')")[1:], [picture, END])
