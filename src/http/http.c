@@ -318,8 +318,9 @@ left_ms(struct turn *t)
 	(void)hr_curl.easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
 	(void)hr_curl.easy_getinfo(t->easy, CURLINFO_CONTENT_LENGTH_UPLOAD_T, &all);
 	(void)hr_curl.easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &head);
+	/* libcurl 8.14 counts the body as part of the request's size, and 7.88 does not */
 	end = hr_http_late_at(
-	    &t->pace, t->req, t->a, (uint64_t)(sent + head), sent >= all, t->got, now);
+	    &t->pace, t->req, t->a, (uint64_t)(sent > 0 ? sent : head), sent >= all, t->got, now);
 	end += LATER_MS;
 	return end == LATER_MS || end - now > FOREVER_MS ? FOREVER_MS
 	       : end > now                               ? (int)(end - now)
