@@ -440,6 +440,8 @@ def in_chroot(without, root):
 
 def elsewhere(b, machine, lines, document):
     """Runs the lines in a namespace of mounts, whose directory MACHINE has a new file system, which is $PWD."""
+    if os.geteuid() != 0:
+        raise Skip("needs root: the test mounts a file system")
     return subprocess.run(["unshare", "-m", "sh", "-ec", "mount -t tmpfs machine $1; cd $1; " + lines, "sh", machine,
                            b.program], input=json.dumps(document), text=True, capture_output=True, timeout=PATIENCE,
                           check=False)

@@ -35,7 +35,9 @@ class Boxes:
         return self
 
     def __exit__(self, *_):
-        subprocess.run(["rm", "-rf", self.top], check=True)  # the kernel's work directories have mode 0
+        # the kernel's work directories have mode 0, and may have whiteouts in them
+        subprocess.run(["chmod", "-R", "u+rwX", self.top], check=True)
+        subprocess.run(["rm", "-rf", self.top], check=True)
 
     def directory(self, name):
         path = os.path.join(self.top, name)
