@@ -102,8 +102,14 @@ s = socket.socket(socket.AF_INET6)
 print(s.connect_ex(("2606:4700::1111", 443)))"""), "101")
 
 
+def need_root():
+    if os.geteuid() != 0:
+        raise Skip("needs root: the test gives an interface an address")
+
+
 def own_addresses(w):
     """An address of an interface of the machine is reached only if an entry names it."""
+    need_root()
     made = subprocess.run("(ip link add out type dummy || ip link add out type bridge) && "
                           "ip address add %s/32 dev out && ip link set out up" % OWN,
                           shell=True, stderr=subprocess.PIPE, universal_newlines=True)
@@ -117,6 +123,7 @@ def own_addresses(w):
 
 def own_loopback(w):
     """So is a public address of the loopback interface."""
+    need_root()
     subprocess.run(["ip", "address", "add", OWN + "/32", "dev", "lo"], check=True)
     try:
         ask_own(w)
@@ -846,7 +853,7 @@ def no_cores(w):
     found = w.processes()
     equal((len(found) >= 4, len(nginx(w)) >= 2), (True, True))
     for pid in found:
-        for name in ("cmdline", "environ"):
+        for name in ("cmdline", "environ") if os.geteuid() == 0 else ("cmdline",):  # its own account reads no environ
             with open("/proc/%d/%s" % (pid, name), "rb") as f:
                 equal(b"real-and-secret" in f.read(), False, name)
         with open("/proc/%d/limits" % pid) as f:

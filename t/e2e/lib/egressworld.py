@@ -25,16 +25,24 @@ SIX = "2606:4700::9999"
 PYTHON = "/usr/bin/python3"
 
 
+def become(libc, inside, outside_uid, outside_gid):
+    """Moves an ordinary user's process into a user namespace, which has that account alone, as INSIDE."""
+    if libc.unshare(CLONE_NEWUSER) != 0:
+        skip_all("this machine gives no user namespace: " + os.strerror(ctypes.get_errno()))
+    for name, text in (("setgroups", "deny"), ("uid_map", "%d %d 1" % (inside[0], outside_uid)),
+                       ("gid_map", "%d %d 1" % (inside[1], outside_gid))):
+        with open("/proc/self/" + name, "w") as f:
+            f.write(text)
+
+
 def enter():
     """Gives this process, while it has one thread, a network of its own."""
     libc = ctypes.CDLL(None, use_errno=True)
     uid, gid = os.geteuid(), os.getegid()
-    if libc.unshare(CLONE_NEWNET | (CLONE_NEWUSER if uid else 0)) != 0:
-        skip_all("this machine gives no network namespace: " + os.strerror(ctypes.get_errno()))
     if uid:
-        for name, text in (("setgroups", "deny"), ("uid_map", "0 %d 1" % uid), ("gid_map", "0 %d 1" % gid)):
-            with open("/proc/self/" + name, "w") as f:
-                f.write(text)
+        become(libc, (0, 0), uid, gid)
+    if libc.unshare(CLONE_NEWNET) != 0:
+        skip_all("this machine gives no network namespace: " + os.strerror(ctypes.get_errno()))
     if shutil.which("ip") is None or not os.access(PYTHON, os.X_OK):
         skip_all("needs ip (package iproute2) and " + PYTHON)
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
@@ -43,6 +51,10 @@ def enter():
         subprocess.run(["ip", "route", "add", "local", address + "/32", "dev", "lo"], check=True)
     if os.path.exists("/proc/net/if_inet6"):
         subprocess.run(["ip", "-6", "route", "add", "local", SIX + "/128", "dev", "lo"], check=True)
+    if uid:
+        with open("/proc/sys/net/ipv4/ip_unprivileged_port_start", "w") as f:
+            f.write("0")  # for the servers of the tests
+        become(libc, (uid, gid), 0, 0)  # the tests ask which account they have
 
 
 class Names:
