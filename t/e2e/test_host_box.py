@@ -41,7 +41,7 @@ FORKS = ("import os, signal\n"
 
 def life(h):
     """It starts, runs, lists, copies, logs and ends, and nothing is left of it."""
-    line = h.ok("up")
+    line = h.ok("up", "-e", "PLAIN=1")
     box = h.box()
     url = "unix:%s/http.sock" % box["edge"]
     equal((line, stat.S_ISSOCK(os.stat(url[5:]).st_mode)), ("default %s\n" % url, True))
@@ -51,8 +51,8 @@ def life(h):
     equal(h.ok("run", "pwd; echo $$ $USER; test -w ~ && test -w /workspace && echo writable").splitlines()[0], "/")
     equal(h("run", "(exit 42)").returncode, 42)
     if h.uid == 0:
-        equal(h.ok("run", "id -nG; stat -c '%U:%G %a' ~ ~/.profile").splitlines(),
-              ["root sudo", "openhands:root 755", "openhands:root 644"])
+        equal(h.ok("run", "id -nG; stat -c '%U:%G %a' ~ ~/.profile ~/.bashrc; grep -c PLAIN ~/.bashrc").splitlines(),
+              ["root sudo", "openhands:root 755", "openhands:root 644", "openhands:root 644", "1"])
         with os.scandir(os.path.join(box["dir"], "storage/layers/host/upper/etc")) as etc:
             # no locks and copies
             equal([e.name for e in etc if e.is_file() and e.name.startswith("passwd")], ["passwd"])

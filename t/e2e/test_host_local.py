@@ -279,6 +279,9 @@ def port_that_is_given():
         s.close()
         equal(h.ok("up", "-q", "-s", "local.port=%d" % port), "default http://127.0.0.1:%d\n" % port, "the port given")
         h.fails(1, "--set local.port counts only for a new one", "up", "-s", "local.port=%d" % port)
+    with Host(VSCODE_PORT="0", APP_PORT_1="any") as h:
+        h.ok("up", "-q")
+        equal([int(p) > 0 for p in h.ok("run", "echo $VSCODE_PORT $APP_PORT_1").split()], [True, True], "free ones")
 
 
 def doctor_of_chromium():
