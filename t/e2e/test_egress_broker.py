@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import resource
 import select
 import shutil
 import signal
@@ -644,6 +645,15 @@ except ConnectionResetError:
 
 def bounded(w):
     """More connections than are carried are reset; the others go on."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # of the server here; that of a login is 1024
+    try:
+        many_connections(w)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def many_connections(w):
     w.serve(PUBLIC, 7000, echo)
     w.names.add(allowed_test=PUBLIC)
     reload(w, allowOut=["allowed.test:7000"])
