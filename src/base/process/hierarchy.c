@@ -19,6 +19,7 @@
 #include "base/path.h"
 
 #define PROC_MAX (4u << 20)
+#define PIDS_MAX (64u << 20)
 #define SERVER "handrail-server" /* the subgroup of processes that moved out of the way */
 #define SHARE_TRIES 4            /* a process may fork while it is moved */
 
@@ -229,6 +230,53 @@ hr_hierarchy_make(const char *parent, const char *name, struct hr_err *err)
 		dir = NULL;
 	}
 	return dir;
+}
+
+struct each {
+	hr_hierarchy_fn *fn;
+	void *arg;
+	struct hr_err *err;
+	int r;
+};
+
+static int
+visit(int dirfd, const char *name, const struct stat *st, void *arg)
+{
+	struct each *e = arg;
+	HR_CLOSE int fd = -1;
+	HR_BUF(text, PIDS_MAX);
+	const char *at;
+	char *end;
+	long pid;
+
+	(void)st;
+	if (strcmp(name, "cgroup.procs") != 0)
+		return 0;
+	fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return e->r = hr_err_sys(e->err, errno, "open cgroup.procs");
+	if (hr_path_read_fd(fd, name, &text, e->err) < 0)
+		return e->r = -1;
+	for (at = hr_buf_str(&text); *at != '\0' && e->r == 0; at = end + 1) {
+		pid = strtol(at, &end, 10);
+		/* 0 stands for a process that this one cannot see */
+		if (pid <= 1 || *end != '\n')
+			return e->r = hr_err_set(e->err, HR_E_RUNTIME,
+				   "a process of the control group cannot be seen here");
+		e->r = e->fn((pid_t)pid, e->arg);
+	}
+	return e->r != 0 ? -1 : 0;
+}
+
+int
+hr_hierarchy_each(const char *group, hr_hierarchy_fn *fn, void *arg, struct hr_err *err)
+{
+	struct each e = {.fn = fn, .arg = arg, .err = err};
+	unsigned skipped = 0;
+
+	if (hr_path_walk(group, visit, &e, &skipped) == 0 && skipped > 0)
+		return hr_err_set(err, HR_E_RUNTIME, "%s cannot be read", group);
+	return e.r;
 }
 
 /* Moves every process of a group. One that has ended meanwhile is no error. */

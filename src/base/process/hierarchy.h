@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
@@ -27,6 +28,12 @@ char *hr_hierarchy_make(const char *parent, const char *name, struct hr_err *err
 /* Writes a file of a group. Returns 0, or -1 with *err set. */
 int hr_hierarchy_put(const char *group, const char *file, const char *text, struct hr_err *err);
 int hr_hierarchy_put_number(const char *group, const char *file, uint64_t n, struct hr_err *err);
+
+/* Calls fn for each process of a group and of the groups below it; another return than 0 ends that.
+ * Returns 0, the other return of fn, or -1 with *err set: as if a process is in another namespace
+ * than this one, and has no number here. */
+typedef int hr_hierarchy_fn(pid_t pid, void *arg);
+int hr_hierarchy_each(const char *group, hr_hierarchy_fn *fn, void *arg, struct hr_err *err);
 
 /* Enables controllers, as "+memory +pids", for the subgroups of a directory of version 2, which
  * must hold no process: the one that calls, or with `all` every one, moves to its subgroup

@@ -27,6 +27,7 @@ const char *hr_pid_stat(pid_t pid, char text[HR_PID_STAT]);
 enum {
 	HR_PID_PARENT = 4,
 	HR_PID_GROUP = 5,
+	HR_PID_FOREGROUND = 8, /* process group that has the terminal */
 	HR_PID_USER_TIME = 14,
 	HR_PID_SYSTEM_TIME = 15,
 	HR_PID_CHILDREN_USER_TIME = 16, /* time of ended children that the process has waited for */

@@ -40,6 +40,14 @@ hr_text_setf(char **to, struct hr_err *err, const char *fmt, ...)
 	return 0;
 }
 
+void
+hr_text_plain(char *text)
+{
+	for (; *text != '\0'; text++)
+		if ((unsigned char)*text < ' ' || (unsigned char)*text > '~')
+			*text = '?';
+}
+
 int
 hr_text_truth(const char *p, size_t len)
 {

@@ -14,6 +14,10 @@ int hr_text_set(char **to, const char *text, struct hr_err *err);
 int hr_text_setf(char **to, struct hr_err *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Replaces each byte that is no printable character of ASCII, which a terminal could obey, by
+ * '?'. */
+void hr_text_plain(char *text);
+
 /* Parses a truth value as pydantic does. Returns 1, 0, or -1 for any other text. */
 int hr_text_truth(const char *p, size_t len);
 

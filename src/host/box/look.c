@@ -15,12 +15,12 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/process/hierarchy.h"
 #include "base/process/pid.h"
 #include "base/span.h"
 #include "base/text/text.h"
 
 #define MOUNTS_MAX (4u << 20)
-#define PIDS_MAX (64u << 20)
 #define NAME_MAX_BYTES 16 /* maximum length of a process's name, with its NUL */
 #define NAMES_MAX 32
 #define SHELL_KEEPER "handrail-sessio" /* the kernel keeps 15 bytes of a name */
@@ -75,30 +75,14 @@ add(struct processes *p, pid_t pid)
 	return 0;
 }
 
-/* Adds the processes of a control group, or of one below it. */
 static int
-add_group(int dirfd, const char *name, const struct stat *st, void *arg)
+add_inside(pid_t pid, void *arg)
 {
 	struct processes *p = arg;
-	HR_CLOSE int fd = -1;
-	HR_BUF(text, PIDS_MAX);
-	const char *at;
-	char *end;
-	long pid;
 
-	(void)st;
-	if (strcmp(name, "cgroup.procs") != 0)
-		return 0;
-	fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || hr_path_read_fd(fd, name, &text, NULL) < 0)
+	if (add(p, pid) < 0)
 		return -1;
-	for (at = hr_buf_str(&text); *at != '\0'; at = end + 1) {
-		pid = strtol(at, &end, 10);
-		/* 0 stands for a process that this one cannot see */
-		if (pid <= 1 || *end != '\n' || add(p, (pid_t)pid) < 0)
-			return -1;
-		p->v[p->n - 1].inside = true;
-	}
+	p->v[p->n - 1].inside = true;
 	return 0;
 }
 
@@ -108,10 +92,8 @@ static bool
 list_group(const struct hr_box *b, struct processes *ret)
 {
 	const char *group = hr_box_freezer(b);
-	unsigned skipped = 0;
 
-	return group != NULL && hr_path_walk(group, add_group, ret, &skipped) == 0 &&
-	       skipped == 0 && ret->n > 0;
+	return group != NULL && hr_hierarchy_each(group, add_inside, ret, NULL) == 0 && ret->n > 0;
 }
 
 /* Lists processes, and marks those of the box. */
@@ -146,21 +128,12 @@ list(const struct hr_box *b, struct processes *ret, struct hr_err *err)
 	return 0;
 }
 
-/* Replaces what a terminal could take for more than a letter. */
-static void
-make_plain(char *text)
-{
-	for (; *text != '\0'; text++)
-		if ((unsigned char)*text < ' ' || (unsigned char)*text > '~')
-			*text = '?';
-}
-
 static void
 name_of(pid_t pid, char ret[NAME_MAX_BYTES + 1])
 {
 	hr_pid_read(pid, "comm", ret, NAME_MAX_BYTES + 1);
 	ret[strcspn(ret, "\n")] = '\0';
-	make_plain(ret);
+	hr_text_plain(ret);
 }
 
 /* Returns true for the server's processes, and for a shell without a command. */
@@ -290,7 +263,7 @@ look_at(pid_t pid, const char *ids, char **ret_text, struct hr_err *err)
 		if (!is_written(pid, dirfd(d), e->d_name, ids, path))
 			continue;
 		name_of(pid, name);
-		make_plain(path);
+		hr_text_plain(path);
 		return hr_text_setf(
 		    ret_text, err, "%s (process %d) has %s open for writing", name, (int)pid, path);
 	}
