@@ -41,8 +41,8 @@ endif
 
 # the launcher of boxes
 if BOX
-check_PROGRAMS += %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_egress_told %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/fuzz/replay_oci %D%/unit/test_box_layer %D%/unit/test_box_oci
-TESTS += %D%/attack/attack_box.py %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_egress_told %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/fuzz/replay_oci %D%/e2e/test_box.py %D%/unit/test_box_layer %D%/unit/test_box_oci \
+check_PROGRAMS += %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_box_rest %D%/unit/test_egress_told %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/fuzz/replay_oci %D%/unit/test_box_layer %D%/unit/test_box_oci
+TESTS += %D%/attack/attack_box.py %D%/unit/test_box %D%/unit/test_box_group %D%/unit/test_box_rest %D%/unit/test_egress_told %D%/fuzz/replay_box %D%/fuzz/replay_ids %D%/fuzz/replay_oci %D%/e2e/test_box.py %D%/unit/test_box_layer %D%/unit/test_box_oci \
 	%D%/e2e/test_box_kills.py %D%/e2e/test_box_server.py
 EXTRA_PROGRAMS += %D%/fuzz/fuzz_box %D%/fuzz/fuzz_ids %D%/fuzz/fuzz_oci
 if FUZZERS
@@ -59,6 +59,9 @@ t_unit_test_egress_told_LDADD = libegressbroker.la $(CHECK_LIBS)
 t_unit_test_box_group_SOURCES = %D%/unit/test_box_group.c
 t_unit_test_box_group_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_box_group_LDADD = libbox.la $(CHECK_LIBS)
+t_unit_test_box_rest_SOURCES = %D%/unit/test_box_rest.c %D%/unit/scratch.h
+t_unit_test_box_rest_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) -pthread
+t_unit_test_box_rest_LDADD = libbox.la $(CHECK_LIBS)
 t_unit_test_box_layer_SOURCES = %D%/unit/test_box_layer.c
 t_unit_test_box_layer_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_box_layer_LDADD = libbox.la $(CHECK_LIBS)
