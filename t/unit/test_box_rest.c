@@ -347,9 +347,7 @@ ask(int n, char *why)
 	}
 	if (children != NULL)
 		(void)fclose(children);
-	if (task > 0)
-		(void)kill(task, SIGKILL);
-	(void)kill(first, SIGKILL);
+	(void)kill(task > 0 ? task : first, SIGKILL); /* the first one waits for the other */
 	(void)waitpid(first, NULL, 0);
 	(void)close(out[0]);
 	return got == 1 ? -3 : r;
