@@ -126,7 +126,7 @@ t_unit_test_outlog_SOURCES = %D%/unit/test_outlog.c %D%/unit/scratch.h
 t_unit_test_outlog_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_outlog_LDADD = libkeeper.la $(CHECK_LIBS)
 
-EXTRA_DIST += %D%/e2e/test_door.py %D%/e2e/test_live.py %D%/e2e/test_output.py %D%/e2e/test_scarce.py %D%/e2e/test_sessions.py \
+EXTRA_DIST += %D%/e2e/test_door.py %D%/e2e/test_exchange.py %D%/e2e/test_live.py %D%/e2e/test_output.py %D%/e2e/test_scarce.py %D%/e2e/test_sessions.py \
 	%D%/e2e/test_succession.py %D%/e2e/test_stops.py
-LONG_TESTS += %D%/e2e/test_live.py %D%/e2e/test_output.py %D%/e2e/test_scarce.py %D%/e2e/test_sessions.py \
+LONG_TESTS += %D%/e2e/test_exchange.py %D%/e2e/test_live.py %D%/e2e/test_output.py %D%/e2e/test_scarce.py %D%/e2e/test_sessions.py \
 	%D%/e2e/test_succession.py %D%/e2e/test_stops.py

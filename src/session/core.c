@@ -131,7 +131,9 @@ execute(struct hr_core *c, int64_t now)
 	c->s.observations = 0;
 	c->s.again = 0;
 	core_await_ready(c, now);
-	if (c->phase == PHASE_READY)
+	if (c->phase == PHASE_READY && c->ops.strays != NULL && c->ops.strays(c->arg))
+		core_type_nothing(c, now);
+	else if (c->phase == PHASE_READY)
 		core_type_command(c, now);
 	else if (c->phase == PHASE_PREPARING && c->s.phase_deadline == INT64_MAX)
 		core_look_again(c, now);

@@ -49,6 +49,10 @@ struct hr_core_ops {
 	 * is dropped at the next ack. Returns false if that is not possible. */
 	bool (*give)(void *arg, const char *p, size_t len);
 	bool (*take_back)(void *arg); /* Undoes give(). Returns false if the shell has the text. */
+	/* Returns true if the shell must come back to its prompt before its next command, since the
+	 * root of its mounts was exchanged: ops->ack has it enter its directory again. May be
+	 * NULL. */
+	bool (*strays)(void *arg);
 	/* Returns true if another process of the shell has the terminal. May be NULL. */
 	bool (*away)(void *arg);
 	/* Returns the shell's processor time in ms if it runs, waits for a processor, or waits for

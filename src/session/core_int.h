@@ -15,8 +15,9 @@ enum phase {
 	PHASE_TYPED,     /* a command was typed; it may not be complete yet */
 	PHASE_BUSY,      /* the command runs */
 	PHASE_HEALING,   /* the core has typed the hook */
-	PHASE_EDITING,   /* readline is off; the core has typed `set -o emacs` */
-	PHASE_DEAD,      /* there is no shell; the next request tries again */
+	/* the core has typed `set -o emacs`, since readline is off, or nothing for a new prompt */
+	PHASE_EDITING,
+	PHASE_DEAD, /* there is no shell; the next request tries again */
 };
 
 struct hr_core {
@@ -95,6 +96,7 @@ void core_type_input(struct hr_core *c, int64_t now);
 void core_type_interrupt(struct hr_core *c, int64_t now); /* Types C-c until a prompt comes. */
 /* Types the hook; `plain`: the shell does not use readline. */
 void core_type_heal(struct hr_core *c, bool plain, int64_t now);
+void core_type_nothing(struct hr_core *c, int64_t now); /* Brings another prompt. */
 void core_type_editing(struct hr_core *c, int64_t now); /* Turns readline on. */
 
 /* answer.c: each function passes the one result and ends the request. */

@@ -203,6 +203,7 @@ const char *claims_place(struct hr_keeper *k);
 bool look_in_readline(void *keeper);
 enum hr_core_seen look_waits(void *keeper); /* Examines the shell; also lets output flow again. */
 int64_t look_works(void *keeper);
+bool look_strays(void *keeper);
 unsigned look_hides(const struct hr_keeper *k, pid_t pid); /* Returns HR_HIDES_*. */
 const char *look_held(const struct hr_keeper *k);
 

@@ -63,6 +63,7 @@ struct hr_kept {
 	/* ---- the shell ---- */
 	pid_t shell, said;     /* the shell, and the process of the last report */
 	char dir[HR_KEPT_DIR]; /* start directory; "": its name is too long */
+	uint64_t root;         /* mount of "/" when the shell entered its directory; 0: unknown */
 	int given;
 	bool has_line, from_us, sent_away, suspicious, resized, tells_hides;
 	unsigned hides;

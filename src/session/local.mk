@@ -43,8 +43,8 @@ handrail_session_LDADD = libkeeper.la
 
 # Loaded by bash, which has no sanitizer; never unloaded, as readline keeps pointers into it.
 modules_LTLIBRARIES += handrail-line.la
-handrail_line_la_SOURCES = %D%/prompt/line_int.h %D%/prompt/line_module.c \
-	%D%/prompt/line_prompt.c
+handrail_line_la_SOURCES = %D%/prompt/line_int.h %D%/prompt/mount.h %D%/prompt/line_module.c \
+	%D%/prompt/line_place.c %D%/prompt/line_prompt.c
 handrail_line_la_CFLAGS = $(WARN_CFLAGS) $(HARDEN_CFLAGS)
 handrail_line_la_LDFLAGS = -module -avoid-version -shared -export-symbols-regex '^__hr_line_struct$$' \
 	-Wl,-z,nodelete $(SHARED_LDFLAGS)

@@ -14,6 +14,7 @@
 
 #include "base/path.h"
 #include "base/process/pid.h"
+#include "session/prompt/mount.h"
 
 /* Number of bytes that bash 5.2 reads at once without readline; `read` asks for another number. */
 #define PLAIN_READ 1024
@@ -53,6 +54,15 @@ is_select(unsigned long call)
 		return true;
 #endif
 	return call == SYS_pselect6;
+}
+
+bool
+look_strays(void *arg)
+{
+	const struct hr_keeper *k = arg;
+
+	/* the builtin sees that by itself */
+	return !k->has_line && hr_root_mount() != k->kept->root;
 }
 
 /* Detects that the shell has the terminal and sleeps: readline waits for its input without a time

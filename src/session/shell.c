@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/process/spawn.h"
 #include "session/confine.h"
+#include "session/prompt/mount.h"
 
 #define TURN_READS 8    /* reads per wake-up; a terminal provides 4 kB in each */
 #define FULL_SIZE 1024  /* after a shorter read the terminal is nearly always empty */
@@ -358,6 +359,7 @@ shell_start(struct hr_keeper *k, const char *dir, struct hr_err *err)
 	k->has_line = false;
 	(void)shell_take_back(k); /* drops lines meant for the former shell */
 	k->given = 0;
+	k->kept->root = hr_root_mount();
 	k->hides = 0;
 	k->starts++;
 	if (hr_shellproc_start(&k->shell, k->config->bash, k->rcfile, &k->user, k->environ.v, dir,
@@ -506,6 +508,7 @@ const struct hr_core_ops shell_ops = {
     .ack = shell_ack,
     .give = op_give,
     .take_back = shell_take_back,
+    .strays = look_strays,
     .away = op_away,
     .works = look_works,
     .look = look_waits,

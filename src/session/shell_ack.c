@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "session/prompt/mount.h"
 
 /* A snapshot of the exported variables costs some 50 us: at most one per second in a fast
  * series. */
@@ -87,6 +88,10 @@ shell_ack(void *arg, bool careful)
 		if (files_put_exports(k))
 			hr_hook_ack_source(k->exports_path, &line);
 		add_init_commands(k, &line);
+	}
+	if (look_strays(k)) {
+		k->kept->root = hr_root_mount();
+		hr_hook_ack_enter(&line);
 	}
 	if (careful || k->suspicious)
 		hr_hook_ack_readline(&line);

@@ -346,6 +346,15 @@ core_type_heal(struct hr_core *c, bool plain, int64_t now)
 		core_set_phase(c, PHASE_HEALING, now + HEAL_MS);
 }
 
+/* Types an empty line, which changes nothing in the shell and brings its next prompt. */
+void
+core_type_nothing(struct hr_core *c, int64_t now)
+{
+	hr_view_expect_line(c->view);
+	c->ops.type(c->arg, "\r", 1, false);
+	core_set_phase(c, PHASE_EDITING, now + HEAL_MS);
+}
+
 /* Turns readline on: without it no command could be longer than a line of the terminal. */
 void
 core_type_editing(struct hr_core *c, int64_t now)

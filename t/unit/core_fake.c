@@ -92,6 +92,12 @@ op_away(void *arg)
 	return ((struct fake *)arg)->away;
 }
 
+static bool
+op_strays(void *arg)
+{
+	return ((struct fake *)arg)->strays;
+}
+
 static int64_t
 op_works(void *arg)
 {
@@ -185,6 +191,7 @@ new_core(struct fake *f)
 	    .ack = op_ack,
 	    .give = op_give,
 	    .take_back = op_take_back,
+	    .strays = op_strays,
 	    .away = op_away,
 	    .works = op_works,
 	    .in_readline = op_in_readline,

@@ -29,10 +29,10 @@ struct fake {
 	struct hr_core *core;
 	struct hr_hook hook;
 	int64_t now;
-	bool in_readline, echoes, blind, away; /* what the core is told when it asks */
-	int64_t works;                         /* ... of its processor time; 0: it waits */
-	bool sees;                             /* ... if it may look (fake_init_seen) */
-	enum hr_core_seen seen;                /* ... if it may look (fake_init_seen) */
+	bool in_readline, echoes, blind, away, strays; /* what the core is told when it asks */
+	int64_t works;                                 /* ... of its processor time; 0: it waits */
+	bool sees;                                     /* ... if it may look (fake_init_seen) */
+	enum hr_core_seen seen;                        /* ... if it may look (fake_init_seen) */
 	unsigned looks;
 	bool no_editing, tracing; /* ... at a prompt */
 	bool takes_lines;         /* ... what op_give gives */

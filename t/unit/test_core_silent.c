@@ -137,6 +137,37 @@ START_TEST(readline_stays_off)
 }
 END_TEST
 
+/* ---- another root ---- */
+
+START_TEST(a_prompt_comes_before_the_command)
+{
+	f.strays = true;
+	ASK(&f, "echo x");
+	check_typed("\r");
+	fake_out(&f, "\n\033[?2004l\r");
+	f.in_readline = f.strays = false;
+	fake_forget(&f);
+	fake_report(&f, 0);
+	ck_assert_uint_eq(f.typed.len, 0);
+	ck_assert(!f.careful);
+	fake_readline(&f);
+	check_typed("\033[200~echo x\033[201~\r");
+	fake_begin(&f);
+	fake_out(&f, "x\n");
+	fake_prompt(&f, 0);
+	check_completed(1, "x", 0);
+}
+END_TEST
+
+START_TEST(no_prompt_comes_before_the_command)
+{
+	f.strays = true;
+	ASK(&f, "echo x");
+	fake_wait(&f, 2000);
+	ck_assert_uint_eq(f.restarts, 1);
+}
+END_TEST
+
 /* ---- something else in PROMPT_COMMAND ---- */
 
 START_TEST(nobody_waits_for_a_slow_prompt)
@@ -307,6 +338,8 @@ main(void)
 	tcase_add_test(tc, looked_for_more_often_next_time);
 	tcase_add_test(tc, readline_is_turned_on_again);
 	tcase_add_test(tc, readline_stays_off);
+	tcase_add_test(tc, a_prompt_comes_before_the_command);
+	tcase_add_test(tc, no_prompt_comes_before_the_command);
 	tcase_add_test(tc, nobody_waits_for_a_slow_prompt);
 	tcase_add_test(tc, a_hard_limit_before_the_prompt);
 	tcase_add_test(tc, a_hook_that_is_not_taken);

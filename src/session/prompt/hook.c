@@ -230,6 +230,18 @@ hr_hook_ack_readline(struct hr_buf *out)
 			 "\\builtin bind '\"\\e[200~\": bracketed-paste-begin'; ");
 }
 
+void
+hr_hook_ack_enter(struct hr_buf *out)
+{
+	/* `test`: no other spelling is tried (cdspell) */
+	hr_buf_adds(out, "{ \\builtin test \"${PWD:0:1}\" = / && \\builtin test -d \"$PWD\" &&"
+			 " { \\builtin printf -v __hr_a %s \"${OLDPWD+/$OLDPWD}\";"
+			 " \\builtin cd -L -- \"$PWD\";"
+			 " { \\builtin test -n \"$__hr_a\" &&"
+			 " \\builtin printf -v OLDPWD %s \"${__hr_a:1}\"; } ||"
+			 " \\builtin unset -v OLDPWD; }; }; ");
+}
+
 /* Removes a command's additions to the hook: they could hide $? of the next command, or not end. */
 void
 hr_hook_ack_restore(struct hr_buf *out)

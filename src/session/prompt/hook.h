@@ -79,6 +79,8 @@ void hr_hook_ack_begin(struct hr_buf *out);
 /* Appends a piece of the line, as the functions below do, each ended by a blank or "; ": the keys
  * and paste mode that the keeper needs. */
 void hr_hook_ack_readline(struct hr_buf *out);
+/* Enters the directory of $PWD again, if it exists, and keeps OLDPWD: "/" is another mount. */
+void hr_hook_ack_enter(struct hr_buf *out);
 /* Restores PS0 and PROMPT_COMMAND if they have changed. */
 void hr_hook_ack_restore(struct hr_buf *out);
 void hr_hook_ack_unexport(struct hr_buf *out); /* Unexports the hook's variables if set -a is on. */

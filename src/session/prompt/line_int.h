@@ -1,6 +1,6 @@
 /* Internals of the builtin for bash: line_module.c has the functions that readline calls,
- * line_prompt.c those of a prompt. The layouts of a builtin since 2.0, of a word list and of a
- * variable are bash's. */
+ * line_prompt.c those of a prompt, line_place.c the directory. The layouts of a builtin since 2.0,
+ * of a word list and of a variable are bash's. */
 #ifndef HR_SESSION_PROMPT_LINE_INT_H
 #define HR_SESSION_PROMPT_LINE_INT_H
 
@@ -76,6 +76,12 @@ extern bool line_armed;
 /* true: a line came from the FIFO since the last prompt; and the number of all lines */
 extern bool line_given;
 extern int line_taken;
+
+/* Notes the mount of "/"; then, when readline starts to read a line, the shell's directory. */
+void line_place_setup(void);
+void line_place_note(void);
+/* Enters that directory again if "/" has become another mount, when readline has read the line. */
+void line_place_return(void);
 
 /* Copies the names. Returns false without memory. */
 bool line_prompt_setup(const char *report, const char *ack);

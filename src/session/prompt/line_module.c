@@ -152,6 +152,7 @@ line_prep(int meta_flag)
 {
 	if (active)
 		line_leave(); /* bash left the previous line by a jump */
+	line_place_note();
 	meta = meta_flag;
 	if (line_armed && line_begin()) {
 		line_armed = false;
@@ -176,6 +177,7 @@ line_prep(int meta_flag)
 static void
 line_deprep(void)
 {
+	line_place_return();
 	if (active) {
 		line_leave();
 		return;
@@ -359,6 +361,7 @@ set_up(const char *line, const char *report, const char *answer)
 		return EXECUTION_FAILURE;
 	}
 	line_owner = getpid();
+	line_place_setup();
 	terminal_getc = *rl.getc;
 	terminal_prep = *rl.prep;
 	terminal_deprep = *rl.deprep;
