@@ -230,7 +230,9 @@ examine_fd(struct rest *r, pid_t pid, int dir, const char *name)
 	if (is_on(r, &st))
 		return no(r, pid, "has %s open", path);
 	/* no type: an object of the kernel */
-	return strstr(path, "notify") != NULL ? examine_watches(r, pid, name) : 0;
+	/* handraild watches only mounts of their own, /run and the journal (guard.h) */
+	return pid != r->first && strstr(path, "notify") != NULL ? examine_watches(r, pid, name)
+								 : 0;
 }
 
 static int

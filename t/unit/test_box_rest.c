@@ -231,31 +231,34 @@ static const struct {
 	int (*act)(void);
 	const char *parent; /* name of the parent; NULL: any */
 	const char *why;    /* part of the reason; NULL: the root may be exchanged */
+	bool first;         /* the first process does it */
 } cases[] = {
-    {at_rest, NULL, NULL},
-    {file_open, NULL, "open"},
-    {file_elsewhere, NULL, NULL},
-    {path_open, NULL, "open"},
-    {in_directory, NULL, "is in /"},
-    {in_other_directory, NULL, NULL},
-    {in_chroot, NULL, "has a root of its own"},
-    {in_namespace, NULL, "is in a mount namespace of its own"},
-    {watch, NULL, "watches files"},
-    {watch_elsewhere, NULL, NULL},
-    {watch_nothing, NULL, NULL},
-    {socket_on_root, NULL, "has a socket"},
-    {socket_way_out, NULL, "has a socket"},
-    {socket_elsewhere, NULL, NULL},
-    {socket_abstract, NULL, NULL},
-    {part_mounted, NULL, "also mounted at /"},
-    {thread_in_directory, NULL, "is in /"},
-    {thread_with_file, NULL, "open"},
-    {zombie, NULL, NULL},
-    {shell_at_prompt, "handrail-sessio", NULL},
-    {shell_at_prompt, "handraild", NULL},
-    {shell_at_prompt, "handrail-bound", "bash (process"},
-    {shell_with_command, "handrail-sessio", "bash (process"},
-    {other_shell, "handrail-sessio", "dash (process"},
+    {.act = at_rest},
+    {.act = file_open, .why = "open"},
+    {.act = file_elsewhere},
+    {.act = path_open, .why = "open"},
+    {.act = in_directory, .why = "is in /"},
+    {.act = in_other_directory},
+    {.act = in_chroot, .why = "has a root of its own"},
+    {.act = in_namespace, .why = "is in a mount namespace of its own"},
+    {.act = watch, .why = "watches files"},
+    {.act = watch, .first = true},
+    {.act = in_directory, .why = "is in /", .first = true},
+    {.act = watch_elsewhere},
+    {.act = watch_nothing},
+    {.act = socket_on_root, .why = "has a socket"},
+    {.act = socket_way_out, .why = "has a socket"},
+    {.act = socket_elsewhere},
+    {.act = socket_abstract},
+    {.act = part_mounted, .why = "also mounted at /"},
+    {.act = thread_in_directory, .why = "is in /"},
+    {.act = thread_with_file, .why = "open"},
+    {.act = zombie},
+    {.act = shell_at_prompt, .parent = "handrail-sessio"},
+    {.act = shell_at_prompt, .parent = "handraild"},
+    {.act = shell_at_prompt, .parent = "handrail-bound", .why = "bash (process"},
+    {.act = shell_with_command, .parent = "handrail-sessio", .why = "bash (process"},
+    {.act = other_shell, .parent = "handrail-sessio", .why = "dash (process"},
 };
 
 /* ---- the box ---- */
@@ -305,11 +308,15 @@ be_first(int n, int out)
 		(void)prctl(PR_SET_NAME, cases[n].parent);
 	other = fork();
 	if (other == 0) {
-		if (cases[n].act() < 0 || write(out, &self, sizeof(self)) != sizeof(self))
+		if (!cases[n].first &&
+		    (cases[n].act() < 0 || write(out, &self, sizeof(self)) != sizeof(self)))
 			_exit(1);
 		(void)pause();
 		_exit(0);
 	}
+	if (cases[n].first &&
+	    (cases[n].act() < 0 || write(out, &self, sizeof(self)) != sizeof(self)))
+		(void)kill(other, SIGKILL);
 	(void)waitpid(other, NULL, 0); /* a case that cannot be made ends the pipe */
 	_exit(1);
 }
