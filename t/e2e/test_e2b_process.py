@@ -148,6 +148,21 @@ def recordings():
     equal(bad, [], "differences")
 
 
+def only_processes_use_directories():
+    """So that the root of a box can be exchanged under the server and the keeper; both have their name."""
+    with sandbox() as s:
+        cat = Stream(s, "Start", dict(bash("cat"), stdin=True))
+        child = cat.pid()
+        s.until("cat has become its own program", lambda: len(keeper_of(s)) == 1)
+        for pid in server_of(s) + keeper_of(s):
+            with open("/proc/%d/comm" % pid) as f:
+                equal((os.readlink("/proc/%d/cwd" % pid), f.read()), ("/", "handrail-envd\n"))
+        with open("/proc/%d/net/unix" % s.pid) as f:
+            bound = [line.split()[7] for line in f if line.rstrip().endswith("/keeper")]
+        equal(any(path.startswith(s.run_dir) for path in bound), True, bound)
+        equal(unary(s, "SendSignal", process={"pid": child}, signal=9)[0], 200)
+
+
 def a_killed_server_ends_nothing():
     with sandbox() as s:
         cat = Stream(s, "Start", dict(bash("cat; exit 7"), stdin=True, tag="cat"))
@@ -702,7 +717,7 @@ def a_client_that_leaves_ends_nothing():
 
 if __name__ == "__main__":
     sys.exit(run_tests([
-        recordings, a_killed_server_ends_nothing, output_while_there_is_no_server,
+        recordings, only_processes_use_directories, a_killed_server_ends_nothing, output_while_there_is_no_server,
         a_killed_keeper_ends_its_processes, a_waiting_child, an_upgrade_ends_nothing,
         a_killed_handraild_ends_nothing, direct_socket, deadlines, tags, many_readers, a_slow_reader,
         a_thousand_streams, hostile_bodies, bounds_of_variables, input_as_it_arrives, early_answers, much_input,

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/queue.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -410,6 +411,8 @@ envd_keep_run(int listener)
 	struct hr_err err = {0};
 
 	TAILQ_INIT(&k.entries);
+	/* started as /proc/self/exe: a fork of a box reports processes by their names */
+	(void)prctl(PR_SET_NAME, "handrail-envd");
 	if (open_keeper(&k, &err) == 0)
 		(void)hr_loop_run(k.loop, &err);
 	hr_log(HR_LOG_ERROR, "the keeper of processes: %s", err.msg);

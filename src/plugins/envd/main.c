@@ -2,6 +2,7 @@
  * server, or with --keeper the keeper of its processes. */
 #include "config.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,6 +143,11 @@ main(int argc, char **argv)
 
 	hr_log_setup("envd", HR_LOG_CHILD, HR_LOG_INFO);
 	(void)signal(SIGPIPE, SIG_IGN);
+	/* no directory of the sandbox is in use, so that its root can become a layer */
+	if (chdir("/") != 0) {
+		hr_log(HR_LOG_ERROR, "cannot enter /: %s", strerror(errno));
+		return EXIT_FAILURE;
+	}
 	if (argc > 1 && strcmp(argv[1], "--keeper") == 0)
 		return envd_keep_run(KEEPER_FD);
 	r = open_server(&s, &run_dir, &err);

@@ -138,8 +138,10 @@ envd_keep_connect(const char *dir, struct hr_err *err)
 	HR_CLOSE int listener = -1;
 	int ret;
 
-	/* the path itself may be too long for an address */
-	(void)snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/keeper", folder);
+	/* a path that is too long for an address has a shorter one */
+	if (snprintf(at.sun_path, sizeof(at.sun_path), "%s/keeper", dir) >=
+	    (int)sizeof(at.sun_path))
+		(void)snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/keeper", folder);
 	if (folder < 0 || sock < 0)
 		return hr_err_sys(err, errno, "%s", dir);
 	if (connect(sock, (const struct sockaddr *)&at, sizeof(at)) != 0) {
