@@ -135,7 +135,7 @@ socket_abstract(void)
 static int
 part_mounted(void)
 {
-	return mount("/d", "/e", NULL, MS_BIND, NULL);
+	return mount("/d", "/e", "none", MS_BIND, NULL);
 }
 
 static int go[2];
@@ -196,7 +196,8 @@ shell(const char *name, bool foreground)
 		return -1;
 	slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY);
 	(void)prctl(PR_SET_NAME, name);
-	if (slave < 0 || setsid() < 0 || ioctl(slave, TIOCSCTTY, 0) != 0 || chdir("/d") != 0)
+	if (slave < 0 || dup2(slave, STDIN_FILENO) < 0 || setsid() < 0 ||
+	    ioctl(slave, TIOCSCTTY, 0) != 0 || chdir("/d") != 0)
 		return -1;
 	if (foreground)
 		return 0;
@@ -210,7 +211,28 @@ shell(const char *name, bool foreground)
 }
 
 static int
+shell_of_builtin(void)
+{
+	const char *line = "/run/line.0123456789abcdef";
+
+	return mkfifo(line, 0600) == 0 && open(line, O_RDONLY | O_NONBLOCK) >= 0
+		   ? shell("bash", true)
+		   : -1;
+}
+
+static int
 shell_at_prompt(void)
+{
+	struct termios modes;
+
+	if (shell("bash", true) != 0 || tcgetattr(STDIN_FILENO, &modes) != 0)
+		return -1;
+	modes.c_lflag &= ~(tcflag_t)ICANON;
+	return tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+}
+
+static int
+shell_that_works(void)
 {
 	return shell("bash", true);
 }
@@ -238,7 +260,7 @@ static const struct {
     {.act = file_elsewhere},
     {.act = path_open, .why = "open"},
     {.act = in_directory, .why = "is in /"},
-    {.act = in_other_directory},
+    {.act = in_other_directory, .why = "is in /"},
     {.act = in_chroot, .why = "has a root of its own"},
     {.act = in_namespace, .why = "is in a mount namespace of its own"},
     {.act = watch, .why = "watches files"},
@@ -257,6 +279,8 @@ static const struct {
     {.act = shell_at_prompt, .parent = "handrail-sessio"},
     {.act = shell_at_prompt, .parent = "handraild"},
     {.act = shell_at_prompt, .parent = "handrail-bound", .why = "bash (process"},
+    {.act = shell_of_builtin, .parent = "handrail-sessio"},
+    {.act = shell_that_works, .parent = "handrail-sessio", .why = "bash (process"},
     {.act = shell_with_command, .parent = "handrail-sessio", .why = "bash (process"},
     {.act = other_shell, .parent = "handrail-sessio", .why = "dash (process"},
 };
@@ -299,7 +323,7 @@ be_first(int n, int out)
 	if (enter_user() != 0 || unshare(CLONE_NEWNS) != 0)
 		_exit(write(out, "x", 1) == 1 ? 0 : 1);
 	master = posix_openpt(O_RDWR | O_NOCTTY);
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	if (mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) != 0 ||
 	    mount("tmpfs", scratch, "tmpfs", 0, NULL) != 0 || chdir(scratch) != 0 ||
 	    chroot(".") != 0 || mkdir("d", 0755) != 0 || mkdir("e", 0755) != 0 ||
 	    mkdir("run", 0755) != 0 || mount("tmpfs", "run", "tmpfs", 0, NULL) != 0)
