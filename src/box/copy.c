@@ -31,6 +31,7 @@
 #include "base/process/hierarchy.h"
 #include "base/volume.h"
 #include "box/ids.h"
+#include "box/overlay.h"
 
 #define PIECE (128u << 10)
 #define ATTRIBUTES_MAX (64u << 10) /* the kernel's limit of a list, and of one value */
@@ -274,8 +275,7 @@ copy_entry(struct copying *c, int dir, int to, const char *name, const char *con
 	HR_CLOSE int copy = -1;
 
 	/* a layer's working files belong to its overlay */
-	if (!enter(without, name, rest) ||
-	    (place == LAYER && (strcmp(name, "work") == 0 || strcmp(name, "new") == 0)))
+	if (!enter(without, name, rest) || (place == LAYER && box_overlay_is_own(name)))
 		return 0;
 	e.at = at = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (at < 0)
@@ -359,6 +359,7 @@ tidy_snapshot(int copy, const char *const *without, struct hr_err *err)
 	HR_CLOSE int layers = -1;
 	HR_CLOSEDIR DIR *d = NULL;
 	const struct dirent *e;
+	const char *own;
 	size_t i;
 
 	for (i = 0; i < BOX_COPY_WITHOUT && without[i] != NULL; i++) {
@@ -377,9 +378,9 @@ tidy_snapshot(int copy, const char *const *without, struct hr_err *err)
 		return has_gone() ? 0 : failed("layers", err);
 	d = hr_dir_take(openat(layers, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	while (d != NULL && (e = hr_dir_next(d)) != NULL)
-		if (leave_out(layers, e->d_name, "work", err) < 0 ||
-		    leave_out(layers, e->d_name, "new", err) < 0)
-			return -1;
+		for (i = 0; (own = box_overlay_own(i)) != NULL; i++)
+			if (leave_out(layers, e->d_name, own, err) < 0)
+				return -1;
 	return d != NULL && errno == 0 ? 0 : failed("layers", err);
 }
 

@@ -22,6 +22,8 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/plain.h"
+#include "box/mount.h"
 
 #define FILE_MAX (64u << 20) /* maximum bytes of a file of the host that is copied */
 /* names in the scratch directory */
@@ -195,10 +197,14 @@ int
 box_layer_below(int root, const char *path, mode_t mode, struct hr_err *err)
 {
 	HR_CLOSE int dir = open_below(root, path, strlen(path), err);
+	struct stat st;
 
 	if (dir < 0)
 		return -1;
-	return fchmod(dir, mode) == 0 ? 0 : hr_err_sys(err, errno, "make a directory of the box");
+	/* each change of an overlay copies the directory */
+	return (fstat(dir, &st) == 0 && (st.st_mode & 07777) == mode) || fchmod(dir, mode) == 0
+		   ? 0
+		   : hr_err_sys(err, errno, "make a directory of the box");
 }
 
 int
@@ -393,15 +399,35 @@ own_all(int lower, int upper, int scratch, const struct box_spec *s, bool plain,
 	return 0;
 }
 
+/* Returns true if a layer below the root has something at a relative path, or hides what lies
+ * there in the layers under it. */
+static bool
+is_below(const struct box_spec *s, const char *path)
+{
+	size_t i;
+
+	for (i = 0; i < s->nbelow; i++) {
+		HR_CLOSE int dir = box_mount_path(s->below[i], O_PATH | O_DIRECTORY);
+		HR_CLOSE int at = dir < 0
+				      ? -1
+				      : hr_plain_openat2(dir, path, O_PATH | O_NOFOLLOW | O_CLOEXEC,
+					    RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH);
+
+		if (at >= 0 || errno != ENOENT)
+			return true;
+	}
+	return false;
+}
+
 /* Prepares the upper layer of a root directory with a system of its own: its /etc/hosts names the
- * box. */
+ * box, unless an earlier box, whose files became a layer, has made it. */
 static int
 prepare_root(int root, int upper, int scratch, const struct box_spec *s, struct hr_err *err)
 {
 	HR_CLOSE int below = openat(root, "etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	HR_CLOSE int above = -1;
 
-	if (below < 0)
+	if (below < 0 || is_below(s, "etc/hosts"))
 		return 0; /* that system has no /etc, or has it elsewhere */
 	if (same_directory(below, upper, "etc", &above, err) < 0)
 		return -1;

@@ -10,7 +10,7 @@ libbox_la_SOURCES = \
 	%D%/layer.c %D%/layer.h \
 	%D%/mask.c %D%/mask.h \
 	%D%/mount.c %D%/mount.h \
-	%D%/rest.c %D%/rest.h \
+	%D%/rest.c %D%/rest.h \ 	%D%/overlay.c %D%/overlay.h
 	%D%/skeleton.c %D%/skeleton.h \
 	%D%/spec.c %D%/spec.h \
 	%D%/start.c %D%/start.h \

@@ -13,8 +13,8 @@
 #define NAME_MAX_BYTES 63 /* maximum bytes of a host name's label */
 #define MEMORY_LEAST (16 << 20)
 
-static const char *const members[] = {
-    "name", "storage", "root", "network", "directory", "mounts", "limits", "argv", "env", NULL};
+static const char *const members[] = {"name", "storage", "root", "below", "network", "directory",
+    "mounts", "limits", "argv", "env", NULL};
 static const char *const mount_members[] = {"source", "target", "read_only", NULL};
 static const char *const limit_members[] = {"memory_bytes", "processes", "cpus", NULL};
 
@@ -86,6 +86,35 @@ path_of(struct json_object *o, const char *name, const char **ret, struct hr_err
 		    "\"%s\" must be an absolute path below / without \".\", \"..\" and empty "
 		    "parts: %.200s",
 		    name, *ret);
+	return 0;
+}
+
+/* Reads the layers below the root, each of which is a directory of its own. */
+static int
+below_of(struct box_spec *s, struct hr_err *err)
+{
+	struct json_object *list = hr_json_at(s->tree, "below");
+	size_t i, n = hr_json_count(list);
+
+	if (!has(s->tree, "below"))
+		return 0;
+	if (hr_json_type(list) != HR_PY_LIST || n > BOX_BELOW_MAX)
+		return hr_err_set(err, HR_E_INVAL,
+		    "\"below\" must be a list of at most %d directories", BOX_BELOW_MAX);
+	for (s->nbelow = 0; s->nbelow < n; s->nbelow++) {
+		const char *path = hr_json_text(hr_json_entry(list, s->nbelow));
+
+		if (path == NULL || !is_plain(path))
+			return hr_err_set(err, HR_E_INVAL,
+			    "entry %zu of \"below\" must be an absolute path below / without "
+			    "\".\", \"..\" and empty parts",
+			    s->nbelow + 1);
+		for (i = 0; i < s->nbelow; i++)
+			if (strcmp(s->below[i], path) == 0)
+				return hr_err_set(
+				    err, HR_E_INVAL, "\"below\" has %.200s twice", path);
+		s->below[s->nbelow] = path;
+	}
 	return 0;
 }
 
@@ -261,7 +290,7 @@ box_spec_read(struct box_spec *s, const char *text, size_t len, struct hr_err *e
 		return hr_json_err(err, HR_E_INVAL, &why, "the document is not JSON");
 	if (only(s->tree, "the document", members, err) < 0 || name_of(s, err) < 0 ||
 	    path_of(s->tree, "storage", &s->storage, err) < 0 ||
-	    path_of(s->tree, "root", &s->root, err) < 0 ||
+	    path_of(s->tree, "root", &s->root, err) < 0 || below_of(s, err) < 0 ||
 	    text_of(s->tree, "network", &network, err) < 0 || mounts_of(s, err) < 0 ||
 	    limits_of(s, err) < 0 || program_of(s, err) < 0)
 		return -1;
@@ -299,6 +328,9 @@ box_spec_explain(const struct box_spec *s, struct hr_buf *b)
 	else
 		hr_buf_adds(b, "It sees the host's programs in /usr and its settings in /etc that "
 			       "every account can read. ");
+	for (i = 0; i < s->nbelow; i++)
+		hr_buf_addf(b, "%s %s%s", i == 0 ? "Its own files lie on" : ", then", s->below[i],
+		    i + 1 == s->nbelow ? ". " : "");
 	hr_buf_addf(b, "What it changes is kept in %s.\n", s->storage);
 	for (i = 0; i < s->nmounts; i++)
 		hr_buf_addf(b, "It %s %s as %s.\n", s->mounts[i].read_only ? "reads" : "changes",

@@ -13,6 +13,7 @@ struct json_object;
 
 #define BOX_SPEC_MAX (1u << 20) /* maximum bytes of a document */
 #define BOX_MOUNTS_MAX 256
+#define BOX_BELOW_MAX 40 /* maximum number of layers below the root of a box */
 
 struct box_mount {
 	const char *source; /* absolute path on the host */
@@ -32,6 +33,8 @@ struct box_spec {
 	const char *name;    /* name of the control groups, and the host name in the box */
 	const char *storage; /* a directory of the caller's, for all that the box changes */
 	const char *root;    /* a directory with a system of its own; NULL: the host's programs */
+	const char *below[BOX_BELOW_MAX]; /* directories below the box's own files, topmost first */
+	size_t nbelow;
 	bool host_network; /* false: the box has no network, only a loopback interface of its own */
 	bool egress; /* that interface takes connections to every IPv4 address, for a broker */
 	const char *directory; /* directory in which the program starts */

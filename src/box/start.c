@@ -292,6 +292,10 @@ look_at_directories(const struct box_spec *s, struct hr_err *err)
 	if (s->root != NULL && (stat(s->root, &st) != 0 || !S_ISDIR(st.st_mode)))
 		return hr_err_set(
 		    err, HR_E_INVAL, "the root %s must be a directory that exists", s->root);
+	for (i = 0; i < s->nbelow; i++)
+		if (lstat(s->below[i], &st) != 0 || !S_ISDIR(st.st_mode))
+			return hr_err_set(err, HR_E_INVAL,
+			    "%s of \"below\" must be a directory that exists", s->below[i]);
 	for (i = 0; i < s->nmounts; i++)
 		if (stat(s->mounts[i].source, &st) != 0)
 			return hr_err_sys(

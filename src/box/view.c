@@ -20,6 +20,7 @@
 #include "box/layer.h"
 #include "box/mask.h"
 #include "box/mount.h"
+#include "box/overlay.h"
 #include "box/skeleton.h"
 
 /* <sys/mount.h> and <linux/mount.h> define the same names differently in glibc 2.36 */
@@ -30,6 +31,7 @@ int umount2(const char *target, int flags);
 #define BOX_MS_PRIVATE (1UL << 18)
 #define BOX_MNT_DETACH 2
 
+#define SOURCE "handrail" /* name of the overlays other than the root */
 #define PLACES_MAX (BOX_MOUNTS_MAX + 64)
 #define TMPFS_RUN "67108864"   /* maximum bytes of /run */
 #define TMPFS_SHM "1073741824" /* maximum bytes of /dev/shm, counted as the box's memory */
@@ -93,47 +95,6 @@ add(struct view *v, int fd, const char *target, bool is_file, struct hr_err *err
 
 /* ---- overlays ---- */
 
-/* The directories of an overlay, all in one of the storage. */
-struct layers {
-	int scratch, upper, work;
-};
-
-static void
-layers_close(struct layers *l)
-{
-	hr_fd_close(&l->scratch);
-	hr_fd_close(&l->upper);
-	hr_fd_close(&l->work);
-}
-
-/* Opens the directories below the storage's `name`, or makes them. */
-static int
-layers_open(const struct view *v, const char *name, struct layers *ret, struct hr_err *err)
-{
-	HR_CLOSE int top = box_layer_directory(v->storage, "layers", 0700);
-
-	ret->scratch = top >= 0 ? box_layer_directory(top, name, 0700) : -1;
-	ret->upper = ret->scratch >= 0 ? box_layer_directory(ret->scratch, "upper", 0755) : -1;
-	ret->work = ret->upper >= 0 ? box_layer_directory(ret->scratch, "work", 0700) : -1;
-	return ret->work >= 0 ? 0 : hr_err_sys(err, errno, "make layers/%s in the storage", name);
-}
-
-/* Returns an overlay of `lower`, or -1 with errno. */
-static int
-new_overlay(bool plain, int lower, const struct layers *l)
-{
-	char places[3][32];
-	const char *options[] = {"lowerdir", places[0], "upperdir", places[1], "workdir", places[2],
-	    "source", "handrail", plain ? "userxattr" : "index", plain ? NULL : "off",
-	    plain ? NULL : "redirect_dir", "off", "metacopy", "off", NULL};
-
-	/* descriptors, since a comma or a colon in a path would end the option */
-	(void)snprintf(places[0], sizeof(places[0]), "/proc/self/fd/%d", lower);
-	(void)snprintf(places[1], sizeof(places[1]), "/proc/self/fd/%d", l->upper);
-	(void)snprintf(places[2], sizeof(places[2]), "/proc/self/fd/%d", l->work);
-	return box_mount_new("overlay", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-}
-
 /* Prepares the upper layer of a directory. */
 static int
 prepare_layer(const struct view *v, int lower, int upper, int scratch, const char *target,
@@ -146,25 +107,31 @@ prepare_layer(const struct view *v, int lower, int upper, int scratch, const cha
 	return box_layer_prepare(v->s, v->plain, target, sifted, lower, upper, scratch, err);
 }
 
+static int
+not_overlaid(const struct view *v, const char *target, struct hr_err *err)
+{
+	return errno == EINVAL && v->plain
+		   ? hr_err_set(err, HR_E_UNSUPPORTED,
+			 "/%s of this machine has file systems mounted below it, as in a "
+			 "container; the kernel lets only root's box leave them out: name a "
+			 "\"root\", or be root",
+			 target)
+		   : hr_err_sys(err, errno, "make a mount for /%s", target);
+}
+
 /* Returns an overlay of `lower` for `target`, whose changes are kept below the storage's `name`. */
 static int
 named_overlay(const struct view *v, int lower, const char *target, const char *name, bool sifted,
     struct hr_err *err)
 {
-	HR_CLEAN(layers_close) struct layers l = {-1, -1, -1};
+	HR_CLEAN(box_overlay_done) struct box_overlay l = {-1, -1, -1};
 	int fd;
 
-	if (layers_open(v, name, &l, err) < 0 ||
+	if (box_overlay_open(v->storage, name, &l, err) < 0 ||
 	    prepare_layer(v, lower, l.upper, l.scratch, target, sifted, err) < 0)
 		return -1;
-	fd = new_overlay(v->plain, lower, &l);
-	if (fd < 0 && errno == EINVAL && v->plain)
-		return hr_err_set(err, HR_E_UNSUPPORTED,
-		    "/%s of this machine has file systems mounted below it, as in a container; the "
-		    "kernel lets only root's box leave them out: name a "
-		    "\"root\", or be root",
-		    strcmp(target, ".") == 0 ? v->s->root + 1 : target);
-	return fd >= 0 ? fd : hr_err_sys(err, errno, "make a mount for %s", target);
+	fd = box_overlay_new(v->plain, &lower, 1, &l, SOURCE);
+	return fd >= 0 ? fd : not_overlaid(v, target, err);
 }
 
 /* ---- the root ---- */
@@ -173,10 +140,10 @@ named_overlay(const struct view *v, int lower, const char *target, const char *n
 static int
 prepare_whole(const struct view *v, struct hr_err *err)
 {
-	HR_CLEAN(layers_close) struct layers l = {-1, -1, -1};
+	HR_CLEAN(box_overlay_done) struct box_overlay l = {-1, -1, -1};
 	size_t i;
 
-	if (layers_open(v, BOX_VIEW_WHOLE, &l, err) < 0)
+	if (box_overlay_open(v->storage, BOX_OVERLAY_WHOLE, &l, err) < 0)
 		return -1;
 	for (i = 0; i < SEEN; i++) {
 		const char *path = host_system[i].path;
@@ -202,7 +169,7 @@ prepare_whole(const struct view *v, struct hr_err *err)
 static int
 whole_overlay(const struct view *v, int *ret, struct hr_err *err)
 {
-	HR_CLEAN(layers_close) struct layers l = {-1, -1, -1};
+	HR_CLEAN(box_overlay_done) struct box_overlay l = {-1, -1, -1};
 	char ready;
 
 	/* the kernel refuses such an overlay to an ordinary user */
@@ -210,9 +177,9 @@ whole_overlay(const struct view *v, int *ret, struct hr_err *err)
 		return 0;
 	if (hr_fd_read(v->layers, &ready, 1) != 1)
 		return hr_err_set(err, HR_E_GONE, "the launcher has ended");
-	if (layers_open(v, BOX_VIEW_WHOLE, &l, err) < 0)
+	if (box_overlay_open(v->storage, BOX_OVERLAY_WHOLE, &l, err) < 0)
 		return -1;
-	*ret = new_overlay(false, v->host, &l);
+	*ret = box_overlay_new(false, &v->host, 1, &l, SOURCE);
 	/* kernels before 6.15 copy only what is attached; this place goes with the host's root */
 	if (*ret >= 0 && syscall(SYS_move_mount, *ret, "", l.scratch, "",
 			     MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
@@ -274,25 +241,21 @@ mount_seen(const struct view *v, int whole, size_t i, struct hr_err *err)
 	return named_overlay(v, v->lower[i], seen->path, name, seen->sift, err);
 }
 
-/* Makes the directory that becomes the root of a box with the host's programs. */
+/* Fills the root of a box with the host's programs: with its own directories, and the places of
+ * those of the host. */
 static int
-host_root(struct view *v, struct hr_err *err)
+fill_root(struct view *v, int root, struct hr_err *err)
 {
-	int root = box_layer_directory(v->storage, "root", 0755), r;
+	int r = box_skeleton_root(root, err);
 	size_t i;
 
-	if (root < 0)
-		return hr_err_sys(err, errno, "make \"root\" in the storage");
-	r = box_skeleton_root(root, err);
 	for (i = 0; i < SEEN && r >= 0; i++) {
 		v->lower[i] = -1;
 		r = make_seen(root, v->host, &host_system[i], err);
 		if (r > 0)
 			r = open_seen(v, i, err);
 	}
-	if (r < 0)
-		hr_fd_close(&root);
-	return root;
+	return r < 0 ? -1 : 0;
 }
 
 /* ---- mounts of every box ---- */
@@ -426,30 +389,91 @@ put_host(struct view *v, struct hr_err *err)
 	return 0;
 }
 
-/* Makes the root of a box with a system of its own, which has an overlay over its directory. */
+/* Opens the root directory of a box with a system of its own. */
 static int
-directory_root(const struct view *v, struct hr_err *err)
+open_own(const struct view *v, struct hr_err *err)
 {
-	HR_CLOSE int lower = box_mount_path(v->s->root, O_RDONLY | O_DIRECTORY);
+	int lower = box_mount_path(v->s->root, O_RDONLY | O_DIRECTORY);
 	struct stat st, host;
 
-	if (lower >= 0 && fstat(lower, &st) == 0 && stat("/", &host) == 0 &&
-	    st.st_dev == host.st_dev && st.st_ino == host.st_ino)
-		return hr_err_set(
-		    err, HR_E_INVAL, "the root %s is the host's: leave it out", v->s->root);
 	if (lower < 0)
 		return hr_err_sys(err, errno, "open the root directory %s", v->s->root);
-	return named_overlay(v, lower, ".", BOX_VIEW_ROOT, false, err);
+	if (fstat(lower, &st) == 0 && stat("/", &host) == 0 && st.st_dev == host.st_dev &&
+	    st.st_ino == host.st_ino) {
+		hr_fd_close(&lower);
+		return hr_err_set(
+		    err, HR_E_INVAL, "the root %s is the host's: leave it out", v->s->root);
+	}
+	return lower;
 }
 
-/* Makes the root of a box with the host's programs, which has a directory of the storage. */
+/* The directories below a root, topmost first. */
+struct lower {
+	int v[BOX_BELOW_MAX + 1];
+	size_t n;
+};
+
+static void
+lower_done(struct lower *l)
+{
+	while (l->n > 0)
+		hr_fd_close(&l->v[--l->n]);
+}
+
+static int
+open_lower(const struct view *v, struct lower *ret, struct hr_err *err)
+{
+	for (; ret->n < v->s->nbelow; ret->n++) {
+		const char *path = v->s->below[ret->n];
+
+		ret->v[ret->n] = box_mount_path(path, O_RDONLY | O_DIRECTORY);
+		if (ret->v[ret->n] < 0)
+			return hr_err_sys(err, errno, "open the layer %s", path);
+	}
+	if (v->s->root == NULL)
+		return 0;
+	ret->v[ret->n] = open_own(v, err);
+	if (ret->v[ret->n] < 0)
+		return -1;
+	ret->n++;
+	return 0;
+}
+
+/* Makes the root of a box that has a root directory of its own, or layers. */
+static int
+layered_root(struct view *v, struct hr_err *err)
+{
+	HR_CLEAN(box_overlay_done) struct box_overlay o = {-1, -1, -1};
+	HR_CLEAN(lower_done) struct lower lower = {.n = 0};
+	const bool own = v->s->root != NULL;
+	char source[BOX_OVERLAY_SOURCE];
+	int tree;
+
+	if (open_lower(v, &lower, err) < 0 ||
+	    box_overlay_open_root(v->storage, own, lower.v[0], "work", &o, err) < 0 ||
+	    (own && box_layer_prepare(v->s, v->plain, ".", false, lower.v[lower.n - 1], o.upper,
+			o.scratch, err) < 0))
+		return -1;
+	tree = box_overlay_name(&o, source) == 0
+		   ? box_overlay_new(v->plain, lower.v, lower.n, &o, source)
+		   : -1;
+	if (tree < 0)
+		return not_overlaid(v, own ? v->s->root + 1 : "", err);
+	if (!own && fill_root(v, tree, err) < 0)
+		hr_fd_close(&tree);
+	return tree;
+}
+
+/* Makes the root of a box with the host's programs, which is a directory of the storage. */
 static int
 storage_root(struct view *v, struct hr_err *err)
 {
-	HR_CLOSE int root = host_root(v, err);
+	HR_CLOSE int root = box_layer_directory(v->storage, BOX_OVERLAY_TOP, 0755);
 	int tree;
 
 	if (root < 0)
+		return hr_err_sys(err, errno, "make \"root\" in the storage");
+	if (fill_root(v, root, err) < 0)
 		return -1;
 	tree = box_mount_copy(root, "", 0);
 	if (tree >= 0 && box_mount_flags(tree, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0)
@@ -481,7 +505,7 @@ enter_root(struct view *v, struct hr_err *err)
 	if (add_system(v, err) < 0)
 		return -1;
 	system = v->n;
-	tree = own ? directory_root(v, err) : storage_root(v, err);
+	tree = own || v->s->nbelow > 0 ? layered_root(v, err) : storage_root(v, err);
 	if (tree < 0 || add_mounts(v, err) < 0)
 		return -1;
 	/* the storage is covered from here on; it is only the place for an instant */

@@ -8,11 +8,6 @@
 
 #include "box/spec.h"
 
-/* Directories below "layers" of a storage; another overlay has the name of its place, with "-" for
- * "/". Each has the changes in "upper". */
-#define BOX_VIEW_WHOLE "host" /* the layers of root's box with the host's programs */
-#define BOX_VIEW_ROOT "root"  /* the layers of a root directory */
-
 /* Returns directory i of the host that a box sees with overlays, below /; NULL: there are no
  * more. */
 const char *box_view_seen(size_t i);

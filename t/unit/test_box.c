@@ -35,7 +35,8 @@ START_TEST(all_members)
 	ck_assert_int_eq(
 	    read_it(&s,
 		"{\"name\":\"b-1\",\"storage\":\"/s/t\",\"root\":\"/r\",\"network\":\"host\","
-		"\"directory\":\"/w\",\"argv\":[\"/bin/sh\",\"-c\",\"\"],\"env\":[\"A=\"],"
+		"\"below\":[\"/l/2\",\"/l/1\"],\"directory\":\"/w\",\"argv\":[\"/bin/"
+		"sh\",\"-c\",\"\"],\"env\":[\"A=\"],"
 		"\"mounts\":[{\"source\":\"/a\",\"target\":\"/b\",\"read_only\":true},"
 		"{\"source\":\"/c\",\"target\":\"/b/c\"}],\"limits\":{\"memory_bytes\":"
 		"16777216,\"processes\":8,\"cpus\":2}}",
@@ -45,6 +46,9 @@ START_TEST(all_members)
 	ck_assert_str_eq(s.storage, "/s/t");
 	ck_assert_str_eq(s.root, "/r");
 	ck_assert_str_eq(s.directory, "/w");
+	ck_assert_uint_eq(s.nbelow, 2);
+	ck_assert_str_eq(s.below[0], "/l/2");
+	ck_assert_str_eq(s.below[1], "/l/1");
 	ck_assert(s.host_network);
 	ck_assert_uint_eq(s.nmounts, 2);
 	ck_assert(s.mounts[0].read_only && !s.mounts[1].read_only);
@@ -65,7 +69,8 @@ START_TEST(least)
 	struct box_spec s;
 
 	ck_assert_int_eq(read_it(&s, "{" BASE "}", &e), 0);
-	ck_assert(!s.host_network && !s.egress && s.root == NULL && s.nmounts == 0);
+	ck_assert(
+	    !s.host_network && !s.egress && s.root == NULL && s.nmounts == 0 && s.nbelow == 0);
 	ck_assert_str_eq(s.directory, "/");
 	ck_assert_ptr_null(s.env[0]);
 	ck_assert(s.limits.memory_bytes == 0 && s.limits.processes == 0 && s.limits.cpus == 0);
@@ -99,6 +104,14 @@ static const struct {
     {"{" BASE ",\"storage\":\"/s/..\"}", "\"storage\""},
     {"{" BASE ",\"storage\":null}", "\"storage\""},
     {"{" BASE ",\"root\":\"\"}", "\"root\""},
+    {"{" BASE ",\"below\":\"/a\"}", "\"below\" must be a list"},
+    {"{" BASE ",\"below\":{}}", "\"below\" must be a list"},
+    {"{" BASE ",\"below\":[1]}", "entry 1 of \"below\""},
+    {"{" BASE ",\"below\":[\"/a\",\"b\"]}", "entry 2 of \"below\""},
+    {"{" BASE ",\"below\":[\"/\"]}", "entry 1 of \"below\""},
+    {"{" BASE ",\"below\":[\"/a/../b\"]}", "entry 1 of \"below\""},
+    {"{" BASE ",\"below\":[\"/a\\u0000\"]}", "entry 1 of \"below\""},
+    {"{" BASE ",\"below\":[\"/a\",\"/b\",\"/a\"]}", "\"below\" has /a twice"},
     {"{" BASE ",\"directory\":\"w\"}", "\"directory\""},
     {"{" BASE ",\"directory\":1}", "\"directory\""},
     {"{" BASE ",\"network\":\"bridge\"}", "\"network\" must be"},
@@ -158,6 +171,39 @@ START_TEST(too_many_mounts)
 	hr_buf_adds(&b, "]}");
 	ck_assert_int_eq(read_it(&s, hr_buf_str(&b), &e), -1);
 	ck_assert_ptr_nonnull(strstr(e.msg, "at most 256"));
+	box_spec_done(&s);
+}
+END_TEST
+
+START_TEST(layers_below)
+{
+	struct hr_err e;
+	struct box_spec s;
+	int n, i;
+
+	for (n = BOX_BELOW_MAX; n <= BOX_BELOW_MAX + 1; n++) {
+		HR_BUF(b, 1 << 20);
+
+		hr_buf_adds(&b, "{" BASE ",\"below\":[");
+		for (i = 0; i < n; i++)
+			hr_buf_addf(&b, "%s\"/l/%d\"", i > 0 ? "," : "", i);
+		hr_buf_adds(&b, "]}");
+		ck_assert_int_eq(read_it(&s, hr_buf_str(&b), &e), n > BOX_BELOW_MAX ? -1 : 0);
+		ck_assert_int_eq(strstr(e.msg, "at most 40") != NULL, n > BOX_BELOW_MAX);
+		box_spec_done(&s);
+	}
+}
+END_TEST
+
+START_TEST(explained_below)
+{
+	struct hr_err e;
+	struct box_spec s;
+	HR_BUF(b, 1 << 16);
+
+	ck_assert_int_eq(read_it(&s, "{" BASE ",\"below\":[\"/l/2\",\"/l/1\"]}", &e), 0);
+	box_spec_explain(&s, &b);
+	ck_assert_ptr_nonnull(strstr(hr_buf_str(&b), "lie on /l/2, then /l/1. What"));
 	box_spec_done(&s);
 }
 END_TEST
@@ -332,6 +378,8 @@ main(void)
 	tcase_add_test(t, least);
 	tcase_add_loop_test(t, errors, 0, (int)(sizeof(wrong) / sizeof(*wrong)));
 	tcase_add_test(t, too_many_mounts);
+	tcase_add_test(t, layers_below);
+	tcase_add_test(t, explained_below);
 	tcase_add_test(t, subordinate_ids);
 	tcase_add_test(t, no_boot_id);
 	tcase_add_loop_test(t, boot_id, REFUSES_COPY, REFUSES_NOTHING + 1);

@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/dir.h"
 #include "base/fd.h"
+#include "box/overlay.h"
 #include "box/view.h"
 
 #define ATTRIBUTES_MAX (64u << 10) /* the kernel's limit of a list, and of one value */
@@ -365,7 +366,7 @@ void
 oci_place(const char *seen, bool whole, struct hr_buf *b)
 {
 	if (whole) {
-		hr_buf_addf(b, "layers/" BOX_VIEW_WHOLE "/upper/%s", seen);
+		hr_buf_addf(b, "layers/" BOX_OVERLAY_WHOLE "/upper/%s", seen);
 		return;
 	}
 	hr_buf_adds(b, "layers/");
@@ -423,7 +424,7 @@ put_parts(struct pack *p, struct hr_err *err)
 		if (r < 0)
 			return -1;
 	}
-	return put_root(p, "layers/" BOX_VIEW_ROOT "/upper", err);
+	return put_root(p, "layers/" BOX_OVERLAY_ROOT "/upper", err);
 }
 
 int

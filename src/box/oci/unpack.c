@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "box/ids.h"
 #include "box/mount.h"
+#include "box/overlay.h"
 #include "box/view.h"
 
 #define ACCESS_LIST "system.posix_acl_"
@@ -108,7 +109,7 @@ find_place(const struct unpack *u, const char *name, bool is_directory, struct p
 	if (seen != NULL)
 		oci_place(seen, part >= 0, &b);
 	else
-		hr_buf_adds(&b, u->whole ? "layers/" BOX_VIEW_ROOT "/upper" : "root");
+		hr_buf_adds(&b, u->whole ? "layers/" BOX_OVERLAY_ROOT "/upper" : "root");
 	hr_buf_addf(&b, "%s%s", seen != NULL ? "" : "/", name + (seen != NULL ? strlen(seen) : 0));
 	if (hr_buf_check(&b, err) < 0)
 		return -1;
