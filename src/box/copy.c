@@ -11,8 +11,6 @@
 #include <limits.h>
 #include <linux/fs.h>
 #include <linux/openat2.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +26,6 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/plain.h"
-#include "base/process/hierarchy.h"
 #include "base/volume.h"
 #include "box/ids.h"
 #include "box/overlay.h"
@@ -38,12 +35,11 @@
 #define LINKS "links"   /* directory of the copy with its files that have several names */
 #define ENTRY_BYTES 512 /* a name counts so much for the tables of the file system */
 #define DEPTH_MAX 240   /* levels of directories, so that HR_PATH_DEPTH reaches all of a copy */
-#define FREEZE_PATIENCE_MS 5000
-#define FREEZE_TICK_MS 2
 
 struct copying {
 	int links, own; /* directories: LINKS, and that of this process's descriptors */
 	bool no_clones; /* the file system cannot share blocks */
+	bool top;       /* leaves out the attributes that an overlay makes */
 	uint64_t left;  /* bytes that the copy may still take */
 	bool full;      /* the copy would take more */
 	char piece[PIECE], list[ATTRIBUTES_MAX], value[ATTRIBUTES_MAX];
@@ -91,6 +87,8 @@ copy_attributes(struct copying *c, int from, int to)
 	if (n < 0)
 		return errno == ENOTSUP ? 0 : -1;
 	for (name = c->list; name < c->list + n; name += strlen(name) + 1) {
+		if (c->top && strstr(name, ".overlay.") != NULL)
+			continue;
 		size = fgetxattr(from, name, c->value, sizeof(c->value));
 		if (size < 0 && errno == ENODATA)
 			continue;
@@ -121,6 +119,20 @@ copy_properties(struct copying *c, int from, int to, const struct stat *st)
 		       futimens(to, times) == 0
 		   ? 0
 		   : -1;
+}
+
+int
+box_copy_properties(int from, int to, struct hr_err *err)
+{
+	HR_FREE struct copying *c = calloc(1, sizeof(*c));
+	struct stat st;
+
+	if (c == NULL)
+		return hr_err_nomem(err);
+	c->top = true;
+	return fstat(from, &st) == 0 && copy_properties(c, from, to, &st) == 0
+		   ? 0
+		   : hr_err_sys(err, errno, "copy the properties of a directory");
 }
 
 /* Copies one extent of a file that ends before `end`, or where the file was cut meanwhile. */
@@ -468,91 +480,53 @@ walk_all(const char *path, struct sum *s, struct hr_err *err)
 }
 
 static int
-print_size(const void *arg, struct hr_err *err)
+count(const char *path, struct sum *s, struct hr_err *err)
 {
-	HR_CLOSE int top = open(arg, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct sum s = {0};
-	HR_BUF(line, 128);
+	HR_CLOSE int top = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct sum one = {0};
 
 	if (top < 0)
-		return hr_err_sys(err, errno, "open %s", (const char *)arg);
-	if (!hr_volume_count(top, &s.files, &s.bytes)) {
-		s = (struct sum){0};
-		if (walk_all(arg, &s, err) < 0)
+		return hr_err_sys(err, errno, "open %s", path);
+	if (!hr_volume_count(top, &one.files, &one.bytes)) {
+		one = (struct sum){0};
+		if (walk_all(path, &one, err) < 0)
 			return -1;
 	}
-	hr_buf_addf(&line, "{\"files\": %" PRIu64 ", \"bytes\": %" PRIu64 "}\n", s.files,
-	    s.bytes + s.files * ENTRY_BYTES);
-	return hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&line), line.len, err);
+	s->files += one.files;
+	s->bytes += one.bytes + one.files * ENTRY_BYTES;
+	return 0;
+}
+
+static int
+print_size(const void *arg, struct hr_err *err)
+{
+	const struct box_size *size = arg;
+	struct sum s = {0};
+	HR_BUF(line, 128 + BOX_SIZE_BEFORE);
+	size_t i;
+
+	for (i = 0; i < size->n; i++)
+		if (count(size->paths[i], &s, err) < 0)
+			return -1;
+	if (size->most > 0 && s.bytes > size->most)
+		return 1;
+	hr_buf_addf(&line, "{%s\"files\": %" PRIu64 ", \"bytes\": %" PRIu64 "}\n",
+	    size->before != NULL ? size->before : "", s.files, s.bytes);
+	return hr_buf_check(&line, err) < 0
+		   ? -1
+		   : hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&line), line.len, err);
 }
 
 int
-box_copy_size(const char *path, struct hr_err *err)
+box_copy_size(const struct box_size *size, struct hr_err *err)
 {
-	return box_ids_run(print_size, path, err);
-}
-
-/* ---- the freezer ---- */
-
-/* The files of cgroups of version 2 and version 1: the one to write and its values, the one to read
- * and its text when all processes have stopped. */
-static const struct {
-	const char *put, *frozen, *thawed, *read, *stopped;
-} ways[] = {{"cgroup.freeze", "1", "0", "cgroup.events", "frozen 1"},
-    {"freezer.state", "FROZEN", "THAWED", "freezer.state", "FROZEN"}};
-
-static int
-freeze(const char *group, struct hr_err *err)
-{
-	const size_t way = hr_hierarchy_put(group, ways[0].put, ways[0].frozen, NULL) != 0;
-	HR_FREE char *path = hr_path_join(group, ways[way].read);
-	struct pollfd events = {.events = POLLPRI};
-	HR_CLOSE int fd = -1;
-	char text[4096];
-	ssize_t n = 0;
-	int i;
-
-	if (path == NULL)
-		return hr_err_nomem(err);
-	if (way == 1 && hr_hierarchy_put(group, ways[1].put, ways[1].frozen, err) < 0)
-		return -1;
-	events.fd = fd = open(path, O_RDONLY | O_CLOEXEC);
-	for (i = 0; fd >= 0 && i < FREEZE_PATIENCE_MS / FREEZE_TICK_MS; i++) {
-		n = pread(fd, text, sizeof(text) - 1, 0);
-		if (n < 0)
-			break;
-		text[n] = '\0';
-		if (strstr(text, ways[way].stopped) != NULL)
-			return 0;
-		/* version 1 reports no change */
-		(void)poll(&events, 1, FREEZE_TICK_MS);
-	}
-	if (fd < 0 || n < 0)
-		return hr_err_sys(err, errno, "read %s", path);
-	return hr_err_set(err, HR_E_TIMEOUT, "the box did not freeze in time: try again");
-}
-
-static void
-thaw(const char *group)
-{
-	if (hr_hierarchy_put(group, ways[0].put, ways[0].thawed, NULL) < 0)
-		(void)hr_hierarchy_put(group, ways[1].put, ways[1].thawed, NULL);
+	return box_ids_run(print_size, size, err);
 }
 
 int
 box_copy(const struct box_copy *c, struct hr_err *err)
 {
-	const struct order o = {
-	    .from = c->from, .to = c->to, .without = c->without, .most = c->most};
-	int r;
-
-	/* the reader of the output may be killed, and the group must be thawed then, too */
-	(void)signal(SIGPIPE, SIG_IGN);
-	r = c->group != NULL ? freeze(c->group, err) : 0;
-
-	if (r == 0)
-		r = box_ids_run(carry_out, &o, err);
-	if (c->group != NULL)
-		thaw(c->group);
-	return r;
+	return box_ids_run(carry_out,
+	    &(struct order){.from = c->from, .to = c->to, .without = c->without, .most = c->most},
+	    err);
 }

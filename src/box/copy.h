@@ -9,25 +9,36 @@
 
 #include "base/err.h"
 
-#define BOX_COPY_WITHOUT 4 /* maximum of paths that are left out */
+#define BOX_COPY_WITHOUT 5 /* maximum of paths that are left out */
+#define BOX_SIZE_BEFORE 8192
 
 struct box_copy {
-	const char *from;  /* a directory */
-	const char *to;    /* the name of a new directory */
-	const char *group; /* the control group to freeze meanwhile; NULL: none */
-	uint64_t most;     /* bytes that the copy may take; 0: no limit */
+	const char *from;                      /* a directory */
+	const char *to;                        /* the name of a new directory */
+	uint64_t most;                         /* bytes that the copy may take; 0: no limit */
 	const char *without[BOX_COPY_WITHOUT]; /* paths below `from` to leave out; NULL: no more */
 };
 
 /* Copies a storage, as the root of a box of this account. On btrfs the copy is a snapshot, which
  * shares the blocks of the disk with the original and has its sockets, too, and no limit holds for
- * it. The group is thawed again, also after a failure. Returns 0; 1 if the copy would take more
- * than `most`, and is incomplete; or -1 with *err. */
+ * it. Returns 0; 1 if the copy would take more than `most`, and is incomplete; or -1 with *err. */
 int box_copy(const struct box_copy *c, struct hr_err *err);
 
-/* Prints {"files": N, "bytes": N} for a directory, as the root of a box of this account. Returns 0,
- * or -1 with *err. */
-int box_copy_size(const char *path, struct hr_err *err);
+/* Gives a new directory the owner, mode, times and extended attributes of `from`, without those of
+ * overlays. Returns 0, or -1 with *err. */
+int box_copy_properties(int from, int to, struct hr_err *err);
+
+struct box_size {
+	const char *const *paths; /* directories, which are counted together */
+	size_t n;
+	const char
+	    *before;   /* other members of the line, at most BOX_SIZE_BEFORE bytes; NULL: none */
+	uint64_t most; /* maximum number of bytes; 0: no limit */
+};
+
+/* Prints {"files": N, "bytes": N}, as the root of a box of this account. Returns 0; 1 without
+ * the line if there are more bytes than `most`; or -1 with *err. */
+int box_copy_size(const struct box_size *size, struct hr_err *err);
 
 /* Removes a directory with its contents, as the root of a box of this account. Returns 0, or -1
  * with *err. */

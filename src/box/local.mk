@@ -10,10 +10,14 @@ libbox_la_SOURCES = \
 	%D%/layer.c %D%/layer.h \
 	%D%/mask.c %D%/mask.h \
 	%D%/mount.c %D%/mount.h \
-	%D%/rest.c %D%/rest.h \ 	%D%/overlay.c %D%/overlay.h
+	%D%/overlay.c %D%/overlay.h \
+	%D%/rest.c %D%/rest.h \
+	%D%/shift.c %D%/shift.h \
 	%D%/skeleton.c %D%/skeleton.h \
+	%D%/snapshot.c %D%/snapshot.h \
 	%D%/spec.c %D%/spec.h \
 	%D%/start.c %D%/start.h \
+	%D%/table.c %D%/table.h \
 	%D%/view.c %D%/view.h
 nodist_libbox_la_SOURCES = %D%/filter.h
 libbox_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_builddir)/src

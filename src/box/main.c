@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "base/process/image.h"
 #include "box/copy.h"
 #include "box/fence.h"
+#include "box/snapshot.h"
 #include "box/spec.h"
 #include "box/start.h"
 
@@ -28,6 +30,9 @@ static const char usage_text[] =
     "usage: handrail-box [--check] [--detach FD] [FILE]\n"
     "       handrail-box --copy FROM TO [--without PATH]... [--freeze GROUP]\n"
     "                    [--most BYTES]\n"
+    "       handrail-box --copy FROM TO ... --freeze GROUP --shift PID LAYER\n"
+    "                    [--below DIR]... [--root DIR]\n"
+    "       handrail-box --size DIR...\n"
     "       handrail-box --remove DIR\n"
     "Makes a box, an isolated set of processes, and runs a program in it until it ends. FILE has "
     "a\n"
@@ -40,6 +45,10 @@ static const char usage_text[] =
     "               out PATH below FROM; freeze the control group GROUP meanwhile.\n"
     "               --most: stop with status 3 if the copy would take more than BYTES;\n"
     "               print the number of its files and the disk that they take\n"
+    "  --shift      make the files of the box whose first process is PID the layer LAYER/files,\n"
+    "               instead of a copy, where that is safe. --below: the layers that the box has,\n"
+    "               topmost first; --root: its root directory\n"
+    "  --size       print the number of files below all DIRs, and the disk that they take\n"
     "  --remove     remove a storage\n"
     "  --help       print this text\n"
     "\n"
@@ -59,39 +68,94 @@ fail(int status, const struct hr_err *e)
 	return status;
 }
 
-/* Implements --copy and --remove. Returns the exit status, or -1 for another command. */
+/* Reads a positive number. */
+static bool
+number(const char *text, uint64_t *ret)
+{
+	char *end;
+
+	*ret = isdigit((unsigned char)*text) ? strtoull(text, &end, 10) : 0;
+	return *ret > 0 && *end == '\0';
+}
+
+/* Reads an option of --copy. Returns the number of its arguments, or -1 if usage_text does not show
+ * it. */
+static int
+copy_option(struct box_snapshot *s, int argc, char **argv)
+{
+	struct box_shift *shift = &s->shift;
+	const char *name = argv[0], *value = argc > 1 ? argv[1] : NULL;
+	uint64_t n;
+	size_t i = 0;
+
+	if (value == NULL)
+		return -1;
+	if (strcmp(name, "--without") == 0) {
+		while (i < BOX_COPY_WITHOUT - 1 && s->copy.without[i] != NULL)
+			i++;
+		s->copy.without[i] = value;
+		return i < BOX_COPY_WITHOUT - 1 ? 1 : -1;
+	}
+	if (strcmp(name, "--below") == 0 && shift->nbelow < BOX_BELOW_MAX) {
+		shift->below[shift->nbelow++] = value;
+		return 1;
+	}
+	if (strcmp(name, "--freeze") == 0 && s->group == NULL) {
+		s->group = value;
+		return 1;
+	}
+	if (strcmp(name, "--root") == 0 && shift->root == NULL) {
+		shift->root = value;
+		return 1;
+	}
+	if (strcmp(name, "--most") == 0)
+		return number(value, &s->copy.most) ? 1 : -1;
+	if (strcmp(name, "--shift") != 0 || argc < 3 || !number(value, &n) || n > INT_MAX)
+		return -1;
+	shift->pid = (pid_t)n;
+	shift->layer = argv[2];
+	return 2;
+}
+
+/* Implements --copy. Returns as copy_or_remove(). */
+static int
+copy(int argc, char **argv)
+{
+	struct box_snapshot s = {.copy = {.from = argv[2], .to = argv[3]}};
+	struct hr_err e = {0};
+	bool shifted;
+	int i, n, r;
+
+	for (i = 4; i < argc; i += n + 1)
+		if ((n = copy_option(&s, argc - i, argv + i)) < 0)
+			return -1;
+	if (s.shift.pid > 0 ? s.group == NULL : s.shift.nbelow > 0 || s.shift.root != NULL)
+		return -1;
+	r = box_snapshot(&s, &shifted, &e);
+	if (r == 0)
+		return 0;
+	if (r > 0)
+		(void)hr_err_set(&e, HR_E_TOOLARGE,
+		    "a copy of the files would take more than %" PRIu64 " bytes", s.copy.most);
+	r = fail(r > 0 ? STATUS_LARGE : STATUS_FAILED, &e);
+	/* the box has the layer all the same */
+	if (shifted)
+		(void)puts("{\"shifted\": true, \"reason\": \"\"}");
+	return r;
+}
+
+/* Implements --copy, --size and --remove. Returns the exit status, or -1 for another command. */
 static int
 copy_or_remove(int argc, char **argv)
 {
+	struct box_size size = {.paths = (const char *const *)argv + 2, .n = (size_t)argc - 2};
 	struct hr_err e = {0};
-	struct box_copy c = {0};
-	char *end = NULL;
-	size_t n = 0;
-	int i, r;
 
 	if (argc == 3 && strcmp(argv[1], "--remove") == 0)
 		return box_copy_remove(argv[2], &e) == 0 ? 0 : fail(STATUS_FAILED, &e);
-	if (argc < 4 || argc % 2 != 0 || strcmp(argv[1], "--copy") != 0)
-		return -1;
-	c.from = argv[2];
-	c.to = argv[3];
-	for (i = 4; i < argc; i += 2)
-		if (strcmp(argv[i], "--without") == 0 && n < BOX_COPY_WITHOUT)
-			c.without[n++] = argv[i + 1];
-		else if (strcmp(argv[i], "--freeze") == 0 && c.group == NULL)
-			c.group = argv[i + 1];
-		else if (strcmp(argv[i], "--most") == 0 && isdigit((unsigned char)*argv[i + 1]) &&
-			 (c.most = strtoull(argv[i + 1], &end, 10)) > 0 && *end == '\0')
-			continue;
-		else
-			return -1;
-	r = box_copy(&c, &e);
-	if (r == 0 && c.most > 0)
-		r = box_copy_size(c.to, &e);
-	if (r > 0)
-		(void)hr_err_set(&e, HR_E_TOOLARGE,
-		    "a copy of the files would take more than %" PRIu64 " bytes", c.most);
-	return r == 0 ? 0 : fail(r > 0 ? STATUS_LARGE : STATUS_FAILED, &e);
+	if (argc >= 3 && strcmp(argv[1], "--size") == 0)
+		return box_copy_size(&size, &e) == 0 ? 0 : fail(STATUS_FAILED, &e);
+	return argc >= 4 && strcmp(argv[1], "--copy") == 0 ? copy(argc, argv) : -1;
 }
 
 /* Returns false for a command that usage_text does not show. */

@@ -1,7 +1,7 @@
 """Runs a program and kills it at the Nth end of a system call:  killed_at.py N PROGRAM [ARGUMENT]...
 
-With "-" before N its children are killed so, too, each at its own Nth call, until they execute a program. Exits like
-the program, or kills itself by the same signal."""
+With "-" before N its children are killed so, too, each at its own Nth call, until they execute a program; with "+" its
+children alone. Exits like the program, or kills itself by the same signal."""
 
 import ctypes
 import os
@@ -18,7 +18,7 @@ def ptrace(what, pid, data=0):
     return libc.ptrace(ctypes.c_long(what), ctypes.c_long(pid), ctypes.c_long(0), ctypes.c_long(data))
 
 
-def run(count, follow, argv):
+def run(count, follow, argv, spared=False):
     first = os.fork()
     if first == 0:
         ptrace(TRACEME, 0)
@@ -42,7 +42,7 @@ def run(count, follow, argv):
         elif sig == signal.SIGTRAP | 0x80:
             stops[pid] += 1
             sig = 0
-            if stops[pid] == count:
+            if stops[pid] == count and not (spared and pid == first):
                 os.kill(pid, signal.SIGKILL)
                 continue
         elif sig == signal.SIGTRAP:
@@ -62,8 +62,8 @@ def run(count, follow, argv):
 
 
 if __name__ == "__main__":
-    FOLLOW = sys.argv[1] == "-"
-    end = run(int(sys.argv[1 + FOLLOW]), FOLLOW, sys.argv[2 + FOLLOW:])
+    FOLLOW = sys.argv[1] in ("-", "+")
+    end = run(int(sys.argv[1 + FOLLOW]), FOLLOW, sys.argv[2 + FOLLOW:], sys.argv[1] == "+")
     if os.WIFSIGNALED(end):
         os.kill(os.getpid(), os.WTERMSIG(end))
     sys.exit(os.waitstatus_to_exitcode(end))
