@@ -47,6 +47,7 @@ int umount2(const char *target, int flags);
 
 struct shift {
 	const struct box_shift *s;
+	pid_t program; /* the parent of this process */
 	bool plain;
 	int storage, layer;           /* directories */
 	int dir;                      /* the directory of the top */
@@ -445,6 +446,18 @@ open_of(pid_t pid, const char *name, int flags, struct hr_err *err)
 	return fd >= 0 ? fd : hr_err_sys(err, errno, "open %s", path);
 }
 
+/* Ends this process with the program, which may have ended already: then the caller has let the box
+ * continue. */
+static int
+end_with(pid_t program, struct hr_err *err)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+		return failed("end with the program", err);
+	if (getppid() != program)
+		_exit(1);
+	return 0;
+}
+
 /* Enters the user namespace of the box, and copies the mounts of this one: only its own mounts let
  * root of a user namespace make others. */
 static int
@@ -459,8 +472,7 @@ become_root(const struct shift *h, struct hr_err *err)
 	if (setns(user, CLONE_NEWUSER) != 0 || setresgid(0, 0, 0) != 0 || setresuid(0, 0, 0) != 0 ||
 	    unshare(CLONE_NEWNS) != 0)
 		return failed("become root of the box", err);
-	/* a change of the account has cancelled it */
-	return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 ? 0 : failed("end with the program", err);
+	return end_with(h->program, err); /* the change of the account has cancelled it */
 }
 
 /* Implements box_shift() in a process of its own. */
@@ -512,15 +524,16 @@ shift(struct shift *h, const char *storage, char *why, size_t size, struct hr_er
 
 /* Runs the child. The former root is written to the disk when the last one who has it leaves it:
  * nobody waits for that. */
-static void __attribute__((noreturn)) run(const struct box_shift *s, const char *storage, int sync)
+static void __attribute__((noreturn))
+run(const struct box_shift *s, const char *storage, pid_t program, int sync)
 {
-	struct shift h = {.s = s, .plain = !hr_account_is_root(), .old = -1};
+	struct shift h = {.s = s, .program = program, .plain = !hr_account_is_root(), .old = -1};
 	struct hr_err e = {0};
 	char said[1 + BOX_SHIFT_WHY] = "";
-	int r = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0
-		    ? shift(&h, storage, said + 1, sizeof(said) - 1, &e)
-		    : failed("end with the program", &e);
+	int r = end_with(program, &e);
 
+	if (r == 0)
+		r = shift(&h, storage, said + 1, sizeof(said) - 1, &e);
 	said[0] = r < 0 ? 'e' : r == 0 ? 'n' : 's';
 	if (r < 0)
 		(void)snprintf(said + 1, sizeof(said) - 1, "%s", e.msg);
@@ -544,14 +557,14 @@ box_shift(
 	char said[1 + BOX_SHIFT_WHY];
 	int sync[2];
 	ssize_t n = -1;
-	pid_t pid;
+	pid_t pid, own = getpid();
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sync) < 0)
 		return hr_err_sys(err, errno, "a socket pair");
 	pid = fork();
 	if (pid == 0) {
 		hr_fd_close(&sync[0]);
-		run(s, storage, sync[1]);
+		run(s, storage, own, sync[1]);
 	}
 	hr_fd_close(&sync[1]);
 	if (pid > 0)

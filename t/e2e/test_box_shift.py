@@ -136,6 +136,11 @@ def tree(top):
     return found
 
 
+def mounted(box):
+    """The places of the mounts that the box sees below its root."""
+    return box.do("cut -d' ' -f5 /proc/self/mountinfo | sort -u | grep -v '^/$'")
+
+
 def goes_on(b):
     """The box sees its files and its mounts, can change all, and the frozen files do not change."""
     volume = b.directory("volume")
@@ -272,6 +277,40 @@ def refused(b):
         box.shifted()
 
 
+MAPPED = """import ctypes, os, sys
+libc = ctypes.CDLL(None)
+f = os.open("/m", os.O_RDWR | os.O_CREAT)
+os.write(f, b"x" * 4096)
+libc.mmap.restype = ctypes.c_void_p
+at = libc.mmap(None, ctypes.c_size_t(4096), 3, 1, f, ctypes.c_long(0))
+os.close(f)
+print("mapped", flush=True)
+sys.stdin.readline()
+ctypes.memmove(at, b"y", 1)
+"""
+
+
+def writer(b):
+    """A process that writes to a file of the root by its memory: the box has entered the new root and returns."""
+    with Shell(b, env=[PATH, "PROGRAM=" + MAPPED]) as box:
+        box.shifted()
+        places = mounted(box)
+        equal(box.do('mkfifo /run/in /run/out; python3 -c "$PROGRAM" </run/in >/run/out & exec 6>/run/in; '
+                     "read x </run/out; echo $x"), ["mapped"])
+        said = box.shift()
+        equal((said["shifted"], "on which a file is open: Device or resource busy" in said["reason"]), (False, True),
+              said)
+        equal(box.do("echo >&6; wait; head -c 2 /m; echo; cut -d' ' -f5 /proc/self/mountinfo | grep -cx /"),
+              ["yx", "1"])
+        equal(mounted(box), places)
+        with open(os.path.join(box.to, "root/m")) as f:
+            equal(f.read(2), "xx")
+        layer = box.shifted()
+        equal(box.do("echo z >/m; cat /m"), ["z"])
+        with open(os.path.join(layer, "m")) as f:
+            equal(f.read(2), "yx")
+
+
 def sizes(b):
     """--most and --size count the files of all layers once."""
     with Shell(b) as box:
@@ -289,11 +328,6 @@ def sizes(b):
                               timeout=PATIENCE, **b.change)
         equal((done.returncode, json.loads(done.stdout), "more than 800000" in done.stderr),
               (3, {"shifted": True, "reason": ""}, True), done)
-
-
-def mounted(box):
-    """The places of the mounts that the box sees below its root."""
-    return box.do("cut -d' ' -f5 /proc/self/mountinfo | sort -u | grep -v '^/$'")
 
 
 def killed_from(b, n, volume):
@@ -349,4 +383,4 @@ def usage(b):
 
 
 if __name__ == "__main__":
-    sys.exit(main([goes_on, places, deep, own_root, refused, sizes, killed, usage]))
+    sys.exit(main([goes_on, places, deep, own_root, refused, writer, sizes, killed, usage]))

@@ -16,7 +16,9 @@
 #include "box/ids.h"
 #include "box/mask.h"
 #include "box/mount.h"
+#include "box/overlay.h"
 #include "box/spec.h"
+#include "box/table.h"
 
 #define BASE "\"name\":\"a\",\"storage\":\"/s\",\"argv\":[\"/x\"]"
 
@@ -231,6 +233,70 @@ START_TEST(subordinate_ids)
 }
 END_TEST
 
+/* ---- the list of mounts ---- */
+
+static int
+read_table(struct box_table *t, const char *text, struct hr_err *e)
+{
+	int fd = memfd_create("mountinfo", MFD_CLOEXEC), r;
+
+	*e = (struct hr_err){0};
+	ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	r = box_table_read(t, fd, e);
+	(void)close(fd);
+	return r;
+}
+
+START_TEST(mounts_of_a_process)
+{
+	static struct box_table t;
+	struct hr_err e;
+	uint64_t upper, work;
+
+	ck_assert_int_eq(
+	    read_table(&t,
+		"21 1 0:40 / / rw,nosuid - overlay handrail-77-78 rw,lowerdir=5:6\n"
+		"30 21 8:1 /a\\040b /w\\134\\011x rw shared:1 master:2 - ext4 /dev/a\\040b rw\n"
+		"31 30 8:1 /c /w\\134\\011x ro - ext4 /dev/vda rw\n",
+		&e),
+	    0);
+	ck_assert_uint_eq(t.n, 3);
+	ck_assert_str_eq(t.v[0].source, "handrail-77-78");
+	ck_assert_str_eq(t.v[1].device, "8:1");
+	ck_assert_str_eq(t.v[1].root, "/a b");
+	ck_assert_str_eq(t.v[1].place, "/w\\\tx");
+	ck_assert_str_eq(t.v[1].type, "ext4");
+	ck_assert_str_eq(t.v[1].source, "/dev/a b");
+	ck_assert_ptr_eq(box_table_find(&t, 30), &t.v[1]);
+	ck_assert_ptr_null(box_table_find(&t, 1));
+	ck_assert_ptr_eq(box_table_over(&t, &t.v[1]), &t.v[2]);
+	ck_assert_ptr_null(box_table_over(&t, &t.v[0]));
+	ck_assert(box_overlay_parse(t.v[0].source, &upper, &work) && upper == 77 && work == 78);
+	ck_assert(!box_overlay_parse("handrail", &upper, &work));
+	ck_assert(!box_overlay_parse("handrail-7", &upper, &work));
+	box_table_done(&t);
+	ck_assert_int_eq(read_table(&t, "21 1 0:40 / / rw\n", &e), -1);
+	box_table_done(&t);
+	ck_assert_int_eq(read_table(&t, "21 1 - overlay\n", &e), -1);
+	box_table_done(&t);
+}
+END_TEST
+
+START_TEST(too_many_mounts_of_a_process)
+{
+	static struct box_table t;
+	struct hr_err e;
+	HR_BUF(b, 1 << 20);
+	int i;
+
+	for (i = 0; i <= BOX_TABLE_MAX; i++)
+		hr_buf_addf(&b, "%d 1 0:1 / /%d rw - tmpfs none rw\n", i + 2, i);
+	ck_assert_int_eq(read_table(&t, hr_buf_str(&b), &e), -1);
+	ck_assert_ptr_nonnull(strstr(e.msg, "more than 2048 mounts"));
+	box_table_done(&t);
+}
+END_TEST
+
 /* ---- the mask; no mount is made ---- */
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
@@ -381,6 +447,8 @@ main(void)
 	tcase_add_test(t, layers_below);
 	tcase_add_test(t, explained_below);
 	tcase_add_test(t, subordinate_ids);
+	tcase_add_test(t, mounts_of_a_process);
+	tcase_add_test(t, too_many_mounts_of_a_process);
 	tcase_add_test(t, no_boot_id);
 	tcase_add_loop_test(t, boot_id, REFUSES_COPY, REFUSES_NOTHING + 1);
 	suite_add_tcase(s, t);
