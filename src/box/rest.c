@@ -69,11 +69,20 @@ unknown(struct rest *r, pid_t pid, const char *part)
 	return no(r, pid, "has %s that cannot be examined: %s", part, strerror(errno));
 }
 
+/* Returns true for the mount of the root, and for one that covers it: that is the leftover of a
+ * killed process, which box_shift() removes. */
+static bool
+covers_root(const char *line)
+{
+	char place[PATH_MAX];
+
+	return sscanf(line, "%*u %*u %*s %*s %4095s", place) == 1 && strcmp(place, "/") == 0;
+}
+
 /* ---- the box ---- */
 
 /* Examines a line of /proc/PID/mountinfo. A second mount of a part of the root would stay writable
- * when the root has become a layer. A mount that covers the root is the leftover of a killed
- * process, which box_shift() removes. */
+ * when the root has become a layer. */
 static int
 examine_mount(struct rest *r, const char *line, const char *top)
 {
@@ -82,9 +91,8 @@ examine_mount(struct rest *r, const char *line, const char *top)
 	unsigned id, major, minor;
 
 	if (sscanf(line, "%u %*u %u:%u %4095s %4095s", &id, &major, &minor, root, place) == 5 &&
-	    id != r->root.stx_mnt_id && strcmp(place, "/") != 0 && major == r->major &&
-	    minor == r->minor && strncmp(root, top, len) == 0 &&
-	    (root[len] == '/' || root[len] == '\0'))
+	    id != r->root.stx_mnt_id && major == r->major && minor == r->minor &&
+	    strncmp(root, top, len) == 0 && (root[len] == '/' || root[len] == '\0'))
 		return no(r, 0, "files of the root are also mounted at %.256s", place);
 	return 0;
 }
@@ -111,7 +119,7 @@ examine_mounts(struct rest *r, struct hr_err *err)
 		return hr_err_set(err, HR_E_RUNTIME, "%s does not have the box's root", path);
 	for (line = hr_buf_str(&text); line != NULL && result == 0; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		result = examine_mount(r, line, top);
+		result = covers_root(line) ? 0 : examine_mount(r, line, top);
 	}
 	return result;
 }
