@@ -14,7 +14,7 @@ from lib.dockerhost import IMAGE, DockerHost, docker, find_engine, make_image  #
 from lib.host import PATIENCE, Host  # noqa: E402
 from lib.hostbox import Boxes  # noqa: E402
 from lib.tap import Skip, Tap, equal  # noqa: E402
-
+from test_host_stack import STEPS, export, stack, view  # noqa: E402
 
 
 class Engine(DockerHost):
@@ -196,6 +196,30 @@ def loaded():
         docker("rmi", "e2e-loaded", "handrail-box:s")
 
 
+def layered():
+    """The Engine shows the files of a snapshot that lies in layers as the box does."""
+    with Boxes(0) as h:
+        below, layers, top = stack(h, STEPS, False, "s")
+        expected = {path[2:]: about for path, about in view(h, "", *below, *layers, top)[0]}
+        done = docker("load", "-i", export(h, "s", layers))
+        equal((done.returncode, images()), (0, ["handrail-box:s"]), done.stderr)
+        equal(len(json.loads(docker("inspect", "handrail-box:s").stdout)[0]["RootFS"]["Layers"]), len(STEPS))
+        done = docker("create", "--network", "host", "handrail-box:s", "none")
+        equal(done.returncode, 0, done.stderr)
+        container = done.stdout.decode().strip()
+        equal(docker("export", "-o", h.path("cwd", "x.tar"), container).returncode, 0)
+        with tarfile.open(h.path("cwd", "x.tar")) as tar:
+            made = (".dockerenv", "dev", "etc", "proc", "sys")
+            found = {m.name: (m.mode & 0o7777, m.uid, m.mtime, m.isreg() and tar.extractfile(m).read())
+                     for m in tar.getmembers() if m.name.split("/")[0] not in made}
+        equal(sorted(found), sorted(expected))
+        equal([found[n] for n in ("again", "d", "full/newer")],
+              [(int(a[0], 8) & 0o7777, 0, a[3], data) for a, data in (
+                  (expected["again"], False), (expected["d"], False), (expected["full/newer"], b"newer\n"))])
+        docker("rm", container)
+        docker("rmi", "handrail-box:s")
+
+
 def main():
     find_engine()
     tap = Tap()
@@ -203,7 +227,7 @@ def main():
         make_image(top)
     BEFORE.update(listed())
     try:
-        for test in (life, states, refusals, leftovers, loaded):
+        for test in (life, states, refusals, leftovers, loaded, layered):
             tap.run(test.__name__, test)
     finally:
         docker("rmi", "-f", IMAGE)

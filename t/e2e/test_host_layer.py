@@ -8,6 +8,7 @@ import io
 import json
 import os
 import signal
+import stat
 import struct
 import subprocess
 import sys
@@ -162,21 +163,23 @@ def tar(entries):
     return out.getvalue()
 
 
-def image(layer, labels=None, change=None):
-    """The bytes of an image of that layer; `change` edits the files."""
+def image(*layers, labels=None, change=None, ids=None):
+    """The bytes of an image of these layers, the lowest one first; `change` edits the files, and
+    `ids` is the number of layers that its configuration lists."""
     def put(data):
         digest = hashlib.sha256(data).hexdigest()
         files["blobs/sha256/" + digest] = data
         return {"digest": "sha256:" + digest, "size": len(data)}
 
     files = {"oci-layout": b'{"imageLayoutVersion": "1.0.0"}'}
-    top = put(layer)
+    listed = [put(layer) for layer in layers]
     labels = {"handrail.snapshot": "x", "handrail.snapshot.sandbox": "one"} if labels is None else labels
-    config = put(json.dumps({"config": {"Labels": labels}, "rootfs": {"diff_ids": [top["digest"]]}}).encode())
-    manifest = put(json.dumps({"config": config, "layers": [top]}).encode())
+    config = put(json.dumps({"config": {"Labels": labels},
+                             "rootfs": {"diff_ids": [x["digest"] for x in listed[:ids]]}}).encode())
+    manifest = put(json.dumps({"config": config, "layers": listed}).encode())
     files["index.json"] = json.dumps({"manifests": [manifest]}).encode()
     if change:
-        change(files, top)
+        change(files, listed[-1])
     return tar([entry(name, data=data) for name, data in files.items()])
 
 
@@ -203,6 +206,18 @@ def hostile(h):
         ("marks no name", [entry("etc/.wh.")]), ("no mark", [entry("etc/.wh.x", data=b"x")]),
         ("is there twice", [entry("etc/.wh.x"), entry("etc/x", data=b"x")])]
     files = [(why, image(tar(entries))) for why, entries in layers]
+    low = good + [entry("l", tarfile.SYMTYPE, linkname=h.top), entry("usr/l", tarfile.SYMTYPE, linkname=h.top)]
+    files += [(why, image(tar(low), tar(entries))) for why, entries in [
+        (below, [entry("l/.wh.victim")]), (below, [entry("l/.wh..wh..opq")]), (below, [entry("usr/l/.wh.victim")]),
+        (below, [entry("l/victim", data=b"x")]), (below, [entry("l/victim", tarfile.DIRTYPE)]),
+        ("leads out", [entry("../.wh.victim")]), ("leads out", [entry("workspace/../../.wh..wh..opq")]),
+        ("marks no name", [entry("workspace/.wh...")]), ("marks no name", [entry("workspace/.wh.")]),
+        ("no mark", [entry("workspace/.wh.f", data=b"x")]), ("is there twice", [entry("workspace/f", data=b"x")] * 2),
+        ("is there twice", [entry("workspace", data=b"x"), entry("workspace", tarfile.DIRTYPE)]),
+        ("link to no earlier file",
+         [entry("workspace/.wh.f"), entry("x", tarfile.LNKTYPE, linkname="workspace/f")]),
+        ("link to no earlier file", [entry("x", tarfile.LNKTYPE, linkname="x")])]]
+    files += [("its layers are not", image(*[tar(good)] * n)) for n in (0, 57)]
     whole = image(tar(good))
 
     def damage(files, top):
@@ -217,6 +232,7 @@ def hostile(h):
     files += [("has the digest", image(tar(good), change=damage)), ("is missing", image(tar(good), change=lose)),
               ("no entry \"../x\"", image(tar(good), change=put("../x"))),
               ("no entry", image(tar(good), change=put("blobs/sha256/../../x"))),
+              ("its layers are not", image(tar(good), tar([]), ids=1)), ("its layers are not", image(tar(good), ids=0)),
               ("not JSON", image(tar(good), change=put("index.json"))),
               ("does not have one image", image(tar(good), change=put("index.json", b"[]"))),
               ("has no digest", image(tar(good), change=put("index.json", b'{"manifests": [{"digest": "../x"}]}'))),
@@ -274,6 +290,59 @@ def harmless(h):
         f.write(image(layer, labels={"handrail.snapshot": "x", "handrail.snapshot.root": "/\xe4"}))
     h.ok("snapshot", "import", "x.tar", "t")
     equal([s["root"] for s in json.loads(h.ok("snapshot", "ls", "--json"))], ["/\xe4"])
+    h.ok("snapshot", "rm", "t")
+
+
+def over(h):
+    """A layer removes and replaces entries of those below it, in any order, and its directories give the attributes."""
+    lists = struct.pack("<I" + "HHI" * 3, 2, *[x for tag in (1, 4, 32) for x in (tag, 7, 0xffffffff)])
+    low = tar([entry("workspace", tarfile.DIRTYPE, mode=0o700, pax_headers={
+                   "SCHILY.xattr.user.low": "1", "SCHILY.xattr.user.both": "1",
+                   "SCHILY.xattr.system.posix_acl_default": lists.decode("utf-8", "surrogateescape")})] +
+              [entry("workspace/" + name, data=b"low", mode=0o6644)
+               for name in ("kept", "gone", "file", "x/y/z", "d/old")] +
+              [entry("workspace/l", tarfile.SYMTYPE, linkname="kept"), entry("etc/.wh.x"), entry("usr/a/b", data=b"x"),
+               entry("workspace/two", tarfile.LNKTYPE, linkname="workspace/gone"),
+               entry("workspace/was", tarfile.DIRTYPE, mode=0o755), entry("etc/y", data=b"x"),
+               entry("workspace/d", tarfile.DIRTYPE, mode=0o755)])
+    top = tar([entry("workspace/d/new", data=b"top", mode=0o600), entry("workspace/d/.wh..wh..opq"),
+               entry("workspace/.wh.gone"), entry("workspace/file", tarfile.DIRTYPE, mode=0o711),
+               entry("workspace/file/in", data=b"top"), entry("workspace/l", data=b"top"), entry("workspace/.wh.x"),
+               entry("workspace/was", tarfile.SYMTYPE, linkname="/none"), entry("workspace/.wh.none"),
+               entry("none/.wh.none"), entry("workspace/far", tarfile.LNKTYPE, linkname="workspace/kept"),
+               entry("workspace", tarfile.DIRTYPE, mode=0o751, pax_headers={"SCHILY.xattr.user.both": "2"}),
+               entry("etc/x", tarfile.DIRTYPE, mode=0o755), entry("etc/.wh.y"), entry("usr/a/.wh..wh..opq")])
+    with open(h.path("cwd", "x.tar"), "wb") as f:
+        f.write(image(low, top))
+    h.ok("snapshot", "import", "x.tar", "t")
+    storage = h.path("state", "snapshots", "t", "storage")
+    place, found = os.path.join(storage, "root", "workspace"), {}
+    for folder, folders, names in os.walk(place):
+        for path in [os.path.join(folder, n) for n in folders + names]:
+            st = os.lstat(path)
+            lists = [n for n in os.listxattr(path, follow_symlinks=False) if "acl" in n]
+            equal((st.st_mode & 0o6000, lists), (0, []), path)
+            if stat.S_ISLNK(st.st_mode):
+                about = os.readlink(path)
+            elif stat.S_ISDIR(st.st_mode):
+                about = oct(st.st_mode & 0o777)
+            else:
+                with open(path) as f:
+                    about = f.read()
+            found[os.path.relpath(path, place)] = about
+    equal(found, {"kept": "low", "far": "low", "two": "low", "file": "0o711", "file/in": "top", "l": "top",
+                  "d": "0o755", "d/new": "top", "was": "/none"})
+    noted = [(n, os.getxattr(place, n)) for n in os.listxattr(place) if "selinux" not in n]
+    equal((noted, os.stat(place).st_mode & 0o777), ([("user.both", b"2")], 0o751))
+    upper, = [p for p in (storage + "/layers/host/upper/etc", storage + "/layers/etc/upper") if os.path.isdir(p)]
+    equal([sorted(os.listdir(upper)), os.stat(upper + "/y").st_rdev, os.path.isdir(upper + "/x")],
+          [["x", "y"], 0, True])
+    equal([n for n in os.listxattr(upper + "/x") if "opaque" in n],
+          ["trusted.overlay.opaque" if os.geteuid() == h.uid == 0 else "user.overlay.opaque"])
+    h.ok("up", "-q", "one", "--from", "t")
+    equal(h.ok("run", "-n", "one", "ls -A /etc/x /usr/a; ls /etc/y 2>&1; cat /workspace/d/*"),
+          "/etc/x:\n\n/usr/a:\nls: cannot access '/etc/y': No such file or directory\ntop\n")
+    end(h, "one")
     h.ok("snapshot", "rm", "t")
 
 
@@ -365,7 +434,7 @@ def full(h):
             subprocess.run(["umount", "-l", h.path("state")], check=True)
 
 
-CASES = [trip, pipes, ids, layout, hostile, harmless, waits, killed, full]
+CASES = [trip, pipes, ids, layout, hostile, harmless, over, waits, killed, full]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 /* Images that "handrail snapshot import" reads. The first byte chooses the whole file (1) or its
- * layer alone, an ordinary user (2) and a root directory (4). Nothing is made outside the directory
- * of the snapshot, and nothing in it has the rights of another account or is a device. */
+ * layer alone, an ordinary user (2), a root directory (4) and a second layer (8), which is the same
+ * one again. Nothing is made outside the directory of the snapshot, and nothing in it has the
+ * rights of another account or is a device. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -21,6 +22,7 @@
 #define WHOLE_FILE 1
 #define PLAIN 2
 #define ROOT 4
+#define OVER 8
 #define BLOCK 512u /* bytes of a header, which has its size and its sum at these places */
 #define SIZE 124
 #define SUM 148
@@ -79,7 +81,6 @@ take(const uint8_t *data, size_t size, struct hr_err *err)
 	HR_FREE uint8_t *tar = malloc(size);
 	HR_CLOSE int in = memfd_create("image", MFD_CLOEXEC);
 	HR_CLOSE int dir = -1;
-	struct oci_count n;
 	int r;
 
 	must(path != NULL && tar != NULL && in >= 0);
@@ -90,7 +91,9 @@ take(const uint8_t *data, size_t size, struct hr_err *err)
 	if ((data[0] & WHOLE_FILE) != 0)
 		r = oci_import(path, "t", plain, in, err);
 	else
-		r = oci_unpack(dir, (data[0] & ROOT) != 0, plain, in, &n, err);
+		r = oci_unpack(dir, false, (data[0] & ROOT) != 0, plain, in, err);
+	if (r == 0 && (data[0] & (WHOLE_FILE | OVER)) == OVER)
+		must(oci_unpack(dir, true, (data[0] & ROOT) != 0, plain, in, err) == 0);
 	must(nftw(path, check_entry, 16, FTW_PHYS) == 0);
 	must(hr_path_remove(path, NULL) == 0 && rmdir(top) == 0 && mkdir(top, 0700) == 0);
 	return r;

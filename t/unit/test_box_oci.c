@@ -58,12 +58,17 @@ tear_down(void)
 }
 
 static int
+pack(struct oci_blob *ret, struct hr_err *err)
+{
+	const struct oci_source source = {.storage = from, .files = -1, .plain = true};
+
+	return oci_pack(&source, layer, ret, err);
+}
+
+static int
 unpack(struct hr_err *err)
 {
-	struct oci_count n;
-
-	ck_assert_int_eq(lseek(layer, 0, SEEK_SET), 0);
-	return oci_unpack(to, false, true, layer, &n, err);
+	return oci_unpack(to, false, false, true, layer, err);
 }
 
 /* Opens, or makes, the entry "f" below that many directories in the box's root. */
@@ -103,13 +108,15 @@ START_TEST(names_of_an_image)
 	int r;
 
 	(void)close(open_deep(from, names[_i].depth, names[_i].length, O_WRONLY | O_CREAT));
-	r = oci_pack(from, layer, &blob, &err);
+	r = pack(&blob, &err);
 	ck_assert_msg((r == 0) == names[_i].fits, "%s", err.msg);
 	if (!names[_i].fits) {
 		ck_assert_ptr_nonnull(strstr(err.msg, "which an image cannot have"));
 		return;
 	}
 	ck_assert_msg(unpack(&err) == 0, "%s", err.msg);
+	(void)close(open_deep(to, names[_i].depth, names[_i].length, O_RDONLY));
+	ck_assert_msg(oci_unpack(to, true, false, true, layer, &err) == 0, "%s", err.msg);
 	(void)close(open_deep(to, names[_i].depth, names[_i].length, O_RDONLY));
 }
 END_TEST
@@ -127,7 +134,7 @@ START_TEST(removed_file_with_the_longest_name)
 	ck_assert(mkdirat(from, "layers", 0755) == 0 && mkdirat(from, "layers/usr", 0755) == 0 &&
 		  mkdirat(from, "layers/usr/upper", 0755) == 0);
 	ck_assert_int_eq(mknodat(from, path, S_IFCHR, 0), 0);
-	ck_assert_msg(oci_pack(from, layer, &blob, &err) == 0, "%s", err.msg);
+	ck_assert_msg(pack(&blob, &err) == 0, "%s", err.msg);
 	ck_assert_msg(unpack(&err) == 0, "%s", err.msg);
 	ck_assert_int_eq(fstatat(to, path, &st, AT_SYMLINK_NOFOLLOW), 0);
 	ck_assert(S_ISCHR(st.st_mode) && st.st_rdev == 0);
@@ -222,7 +229,7 @@ START_TEST(holes_of_an_image)
 	ck_assert_int_eq(ftruncate(fd, sparse[_i].size), 0);
 	(void)close(fd);
 	ranges = sparse[_i].ranges + 1;
-	r = oci_pack(from, layer, &blob, &err);
+	r = pack(&blob, &err);
 	ranges = 0;
 	ck_assert_msg((r == 0) == sparse[_i].fits, "%s", err.msg);
 	if (!sparse[_i].fits) {
@@ -248,7 +255,7 @@ START_TEST(a_file_of_one_hole)
 
 	ck_assert_int_eq(ftruncate(fd, 64 << 20), 0);
 	(void)close(fd);
-	ck_assert_msg(oci_pack(from, layer, &blob, &err) == 0, "%s", err.msg);
+	ck_assert_msg(pack(&blob, &err) == 0, "%s", err.msg);
 	ck_assert_uint_lt(blob.size, 1 << 20);
 	ck_assert_msg(unpack(&err) == 0, "%s", err.msg);
 	fd = open_deep(to, 0, 1, O_RDONLY);
@@ -272,7 +279,7 @@ START_TEST(holes_that_are_not_reported)
 	ck_assert_int_eq(pwrite(fd, "b", 1, 2 << 20), 1);
 	(void)close(fd);
 	unreported = (unsigned)_i;
-	ck_assert_msg(oci_pack(from, layer, &blob, &err) == 0, "%s", err.msg);
+	ck_assert_msg(pack(&blob, &err) == 0, "%s", err.msg);
 	ck_assert_uint_eq(unreported, 0);
 	ck_assert_msg(unpack(&err) == 0, "%s", err.msg);
 	fd = open_deep(to, 0, 1, O_RDONLY);

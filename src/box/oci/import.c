@@ -23,7 +23,7 @@
 #define IN_ARCHIVE "blobs/sha256/"
 #define TEXT_MAX (1u << 20)
 #define LABEL_MAX 4096
-#define FILES_MAX 64 /* an image of a snapshot has six */
+#define FILES_MAX (OCI_LAYERS_MAX + 8) /* an image of a snapshot has five and its layers */
 
 struct import {
 	int dir, blobs;
@@ -225,9 +225,27 @@ label(struct json_object *labels, const char *name)
 	return text != NULL && strlen(text) <= LABEL_MAX ? text : NULL;
 }
 
+/* Number of entries, and bytes of files. */
+struct count {
+	uint64_t files, bytes;
+};
+
+static int
+count_one(int dir, const char *name, const struct stat *st, void *arg)
+{
+	struct count *n = arg;
+
+	(void)dir;
+	(void)name;
+	n->files++;
+	if (S_ISREG(st->st_mode)) /* a file with several names is counted once for each of them */
+		n->bytes += (uint64_t)st->st_blocks * 512 / st->st_nlink;
+	return 0;
+}
+
 /* Prints the record of the snapshot. */
 static int
-report(struct json_object *labels, const char *tag, const struct oci_count *n, struct hr_err *err)
+report(struct json_object *labels, const char *tag, const struct count *n, struct hr_err *err)
 {
 	const char *still = label(labels, OCI_LABEL ".still");
 	const char *created = label(labels, OCI_LABEL ".created");
@@ -243,16 +261,51 @@ report(struct json_object *labels, const char *tag, const struct oci_count *n, s
 	return text != NULL ? hr_fd_write_full(STDOUT_FILENO, text, strlen(text), err) : -1;
 }
 
+/* Fills the storage with the layers of the image, the lowest one first. */
 static int
-take_image(const struct import *m, const char *tag, bool plain, struct hr_err *err)
+take_layers(const struct import *m, struct json_object *layers, int storage, bool whole, bool plain,
+    struct hr_err *err)
 {
-	struct json_object *manifests = hr_json_at(m->index, "manifests"), *layers, *labels, *ids;
+	size_t i;
+
+	for (i = 0; i < hr_json_count(layers); i++) {
+		struct json_object *o = hr_json_entry(layers, i);
+		HR_CLOSE int fd = open_blob(m, o, err);
+
+		if (fd < 0 || check_room(m, hr_json_int_at(o, "size"), err) < 0 ||
+		    oci_unpack(storage, i > 0, whole, plain, fd, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Returns true if the layers are those of the configuration. Compressed ones are not. */
+static bool
+are_listed(struct json_object *layers, struct json_object *ids)
+{
+	const size_t n = hr_json_count(layers);
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (!hr_json_str_is(hr_json_entry(ids, i),
+			hr_json_text_or(hr_json_entry(layers, i), "digest", "")))
+			return false;
+	return n > 0 && n <= OCI_LAYERS_MAX && hr_json_count(ids) == n;
+}
+
+static int
+take_image(
+    const struct import *m, const char *path, const char *tag, bool plain, struct hr_err *err)
+{
+	struct json_object *manifests = hr_json_at(m->index, "manifests"), *layers, *labels;
 	HR_PUT struct json_object *manifest = NULL;
 	HR_PUT struct json_object *config = NULL;
-	HR_CLOSE int layer = -1;
+	HR_FREE char *made = hr_path_join(path, "storage");
 	HR_CLOSE int storage = -1;
-	struct oci_count n;
+	struct count n = {0};
 
+	if (made == NULL)
+		return hr_err_nomem(err);
 	if (m->index == NULL)
 		return refuse(err, "it has no index.json, or is cut");
 	if (hr_json_count(manifests) != 1)
@@ -262,23 +315,18 @@ take_image(const struct import *m, const char *tag, bool plain, struct hr_err *e
 		return -1;
 	labels = hr_json_at(hr_json_at(config, "config"), "Labels");
 	layers = hr_json_at(manifest, "layers");
-	ids = hr_json_at(hr_json_at(config, "rootfs"), "diff_ids");
 	if (label(labels, OCI_LABEL) == NULL || (hr_json_at(labels, OCI_LABEL ".root") != NULL &&
 						    label(labels, OCI_LABEL ".root") == NULL))
 		return refuse(err, "\"handrail snapshot export\" has not made it");
-	if (hr_json_count(layers) != 1 || hr_json_count(ids) != 1 ||
-	    !hr_json_str_is(
-		hr_json_entry(ids, 0), hr_json_text_or(hr_json_entry(layers, 0), "digest", "")))
-		return refuse(err, "its image does not have one layer, without compression");
-	layer = open_blob(m, hr_json_entry(layers, 0), err);
-	if (layer < 0 || check_room(m, hr_json_int_at(hr_json_entry(layers, 0), "size"), err) < 0)
-		return -1;
+	if (!are_listed(layers, hr_json_at(hr_json_at(config, "rootfs"), "diff_ids")))
+		return refuse(err, "its layers are not those of its configuration, uncompressed");
 	if (hr_volume_make(m->dir, "storage") != 0 ||
 	    (storage = openat(m->dir, "storage", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
 		return hr_err_sys(err, errno, "make the storage of the snapshot");
-	if (oci_unpack(storage, label(labels, OCI_LABEL ".root") != NULL, plain, layer, &n, err) <
+	if (take_layers(m, layers, storage, label(labels, OCI_LABEL ".root") != NULL, plain, err) <
 	    0)
 		return -1;
+	(void)hr_path_walk(made, count_one, &n, NULL);
 	return report(labels, tag, &n, err);
 }
 
@@ -296,7 +344,7 @@ oci_import(const char *path, const char *tag, bool plain, int in, struct hr_err 
 		 (m.blobs = openat(m.dir, BLOBS, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
 		(void)hr_err_sys(err, errno, "make %s", blobs);
 	else
-		r = take_file(&m, in, err) == 0 ? take_image(&m, tag, plain, err) : -1;
+		r = take_file(&m, in, err) == 0 ? take_image(&m, path, tag, plain, err) : -1;
 	if (r == 0)
 		r = hr_path_remove(blobs, err);
 	if (m.a != NULL)

@@ -15,6 +15,8 @@
 
 struct order {
 	const char *path, *tag; /* tag NULL: export */
+	char *const *layers;
+	size_t n_layers;
 	bool plain;
 };
 
@@ -23,25 +25,44 @@ carry_out(const void *arg, struct hr_err *err)
 {
 	const struct order *o = arg;
 
-	return o->tag == NULL ? oci_export(o->path, STDOUT_FILENO, err)
-			      : oci_import(o->path, o->tag, o->plain, STDIN_FILENO, err);
+	return o->tag == NULL
+		   ? oci_export(o->path, o->layers, o->n_layers, o->plain, STDOUT_FILENO, err)
+		   : oci_import(o->path, o->tag, o->plain, STDIN_FILENO, err);
+}
+
+/* Moves the values of "--layer DIR" to the beginning of argv. Returns their number, or -1. */
+static int
+take_layers(char **argv)
+{
+	int n = 0;
+
+	for (; argv[2 * n] != NULL; n++) {
+		if (strcmp(argv[2 * n], "--layer") != 0 || argv[2 * n + 1] == NULL)
+			return -1;
+		argv[n] = argv[2 * n + 1];
+	}
+	return n;
 }
 
 int
 main(int argc, char **argv)
 {
 	const bool imports = argc == 4 && strcmp(argv[1], "--import") == 0;
+	const bool exports = argc >= 3 && strcmp(argv[1], "--export") == 0;
+	const int layers = exports ? take_layers(argv + 3) : 0;
 	struct order o = {.plain = !hr_account_is_root()};
 	struct hr_err e = {0};
 
-	if (!imports && !(argc == 3 && strcmp(argv[1], "--export") == 0)) {
-		(void)fputs("usage: handrail-layer --export SNAPSHOT >FILE\n"
+	if ((!imports && !exports) || layers < 0) {
+		(void)fputs("usage: handrail-layer --export SNAPSHOT [--layer DIR]... >FILE\n"
 			    "       handrail-layer --import DIR TAG <FILE\n",
 		    stderr);
 		return 2;
 	}
 	o.path = argv[2];
 	o.tag = imports ? argv[3] : NULL;
+	o.layers = argv + 3;
+	o.n_layers = (size_t)layers;
 	(void)signal(SIGPIPE, SIG_IGN);
 	/* names are bytes; libarchive reads those of an archive as UTF-8 in such a locale */
 	if (setlocale(LC_CTYPE, "C.UTF-8") == NULL || hr_fd_open_stdio(&e) < 0 ||

@@ -1,4 +1,4 @@
-/* Writes the layer of a snapshot. Nothing changes the snapshot meanwhile; no link is followed, and
+/* Writes a layer of a snapshot. Nothing changes the snapshot meanwhile; no link is followed, and
  * nothing but regular files is opened. */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 #include "base/buf.h"
 #include "base/dir.h"
 #include "base/fd.h"
-#include "box/overlay.h"
+#include "box/mount.h"
 #include "box/view.h"
 
 #define ATTRIBUTES_MAX (64u << 10) /* the kernel's limit of a list, and of one value */
@@ -29,11 +29,12 @@
 
 struct pack {
 	struct oci_out out;
-	int storage;
+	const struct oci_source *from;
 	struct archive_entry *e;
 	struct archive_entry_linkresolver *links;
 	struct hr_buf way; /* name of the current entry */
 	bool overlay;      /* the directory is an upper layer: whiteouts are marks */
+	bool part;         /* the directory is not the box's root, but one of the host's */
 	const char *zeros; /* HOLE_PIECE bytes without memory */
 	char piece[OCI_PIECE], list[ATTRIBUTES_MAX], value[ATTRIBUTES_MAX];
 };
@@ -261,14 +262,32 @@ put_other(struct pack *p, int dir, const char *name, const struct stat *st, stru
 	return put_header(p, err);
 }
 
+/* Returns true for an opaque directory. The attribute of the other kind of overlay, which a box of
+ * root can set, has no effect. */
 static bool
-is_opaque(int fd)
+is_opaque(const struct pack *p, int fd)
 {
+	const char *name = p->from->plain ? "user.overlay.opaque" : "trusted.overlay.opaque";
 	char value[2];
 
-	return (fgetxattr(fd, "trusted.overlay.opaque", value, sizeof(value)) == 1 ||
-		   fgetxattr(fd, "user.overlay.opaque", value, sizeof(value)) == 1) &&
-	       value[0] == 'y';
+	return fgetxattr(fd, name, value, sizeof(value)) == 1 && value[0] == 'y';
+}
+
+/* Returns true for a directory that lies on no other one. Marked as opaque it stays so in a storage
+ * that has the files of all layers: the kernel lists the whiteouts of a directory that is not
+ * opaque, and has none below. */
+static bool
+is_new(const struct pack *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->from->n_below; i++) {
+		HR_CLOSE int fd = box_mount_within(p->from->below[i], hr_buf_str(&p->way));
+
+		if (fd >= 0 || (errno != ENOENT && errno != ENOTDIR && errno != ELOOP))
+			return false;
+	}
+	return i > 0;
 }
 
 static int put_below(struct pack *p, int fd, struct hr_err *err);
@@ -282,11 +301,11 @@ is_covered(const struct pack *p)
 	const char *seen;
 	size_t i;
 
-	for (i = 0; !p->overlay && (seen = box_view_seen(i)) != NULL; i++)
+	for (i = 0; !p->part && (seen = box_view_seen(i)) != NULL; i++)
 		if (strcmp(seen, hr_buf_str(&p->way)) == 0) {
 			HR_CLOSE int fd = -1;
 
-			return open_layer(p->storage, seen, &fd, NULL) == 0 && fd >= 0;
+			return open_layer(p->from->storage, seen, &fd, NULL) == 0 && fd >= 0;
 		}
 	return false;
 }
@@ -304,7 +323,8 @@ put_directory(struct pack *p, int fd, struct hr_err *err)
 	if (add_attributes(p, fd) < 0)
 		return failed(p, err);
 	if (put_header(p, err) < 0 ||
-	    (p->overlay && is_opaque(fd) && put_mark(p, OCI_OPAQUE, err) < 0))
+	    (p->overlay && (is_opaque(p, fd) || (!p->part && is_new(p))) &&
+		put_mark(p, OCI_OPAQUE, err) < 0))
 		return -1;
 	return put_below(p, fd, err);
 }
@@ -366,7 +386,7 @@ void
 oci_place(const char *seen, bool whole, struct hr_buf *b)
 {
 	if (whole) {
-		hr_buf_addf(b, "layers/" BOX_OVERLAY_WHOLE "/upper/%s", seen);
+		hr_buf_addf(b, "layers/" BOX_VIEW_WHOLE "/upper/%s", seen);
 		return;
 	}
 	hr_buf_adds(b, "layers/");
@@ -398,7 +418,7 @@ put_root(struct pack *p, const char *path, struct hr_err *err)
 {
 	HR_CLOSE int fd = -1;
 
-	if (open_part(p->storage, path, &fd, err) < 0)
+	if (open_part(p->from->storage, path, &fd, err) < 0)
 		return -1;
 	return fd >= 0 ? put_below(p, fd, err) : 0;
 }
@@ -409,12 +429,15 @@ put_parts(struct pack *p, struct hr_err *err)
 	const char *seen;
 	size_t i;
 
+	p->overlay = p->from->marks;
+	if (p->from->files >= 0)
+		return put_below(p, p->from->files, err);
 	if (put_root(p, "root", err) < 0)
 		return -1;
-	p->overlay = true;
+	p->overlay = p->part = true;
 	for (i = 0; (seen = box_view_seen(i)) != NULL; i++) {
 		HR_CLOSE int fd = -1;
-		int r = open_layer(p->storage, seen, &fd, err);
+		int r = open_layer(p->from->storage, seen, &fd, err);
 
 		if (r == 0 && fd >= 0) {
 			(void)way_add(p, seen);
@@ -424,11 +447,12 @@ put_parts(struct pack *p, struct hr_err *err)
 		if (r < 0)
 			return -1;
 	}
-	return put_root(p, "layers/" BOX_OVERLAY_ROOT "/upper", err);
+	p->part = false;
+	return put_root(p, "layers/" BOX_VIEW_ROOT "/upper", err);
 }
 
 int
-oci_pack(int storage, int to, struct oci_blob *ret, struct hr_err *err)
+oci_pack(const struct oci_source *from, int to, struct oci_blob *ret, struct hr_err *err)
 {
 	HR_FREE struct pack *p = calloc(1, sizeof(*p));
 	void *zeros =
@@ -448,7 +472,7 @@ oci_pack(int storage, int to, struct oci_blob *ret, struct hr_err *err)
 		(void)hr_err_nomem(err);
 	} else if (oci_out_open(&p->out, to, err) == 0) {
 		archive_entry_linkresolver_set_strategy(p->links, ARCHIVE_FORMAT_TAR);
-		p->storage = storage;
+		p->from = from;
 		r = put_parts(p, err);
 		if (r == 0)
 			r = oci_out_close(&p->out, ret, err);

@@ -1,5 +1,6 @@
 /* Fills the storage of a snapshot from a hostile layer. A name is entered directory by directory
- * and never through a link, and no entry replaces another one. */
+ * and never through a link, and no entry replaces another one of its layer. A layer that lies over
+ * others is read twice: first the entries of the others that it replaces or removes are removed. */
 #include "config.h"
 
 #include "box/oci/oci.h"
@@ -17,22 +18,26 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/dir.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "box/ids.h"
 #include "box/mount.h"
 #include "box/overlay.h"
 #include "box/view.h"
 
 #define ACCESS_LIST "system.posix_acl_"
-#define TIMES_MAX (256u << 20) /* maximum bytes of the names of all directories */
+#define ATTRIBUTES_MAX (64u << 10) /* the kernel's limit of a list */
+#define TIMES_MAX (256u << 20)     /* maximum bytes of the names of all directories */
 
 struct unpack {
 	struct archive *a;
 	struct archive_entry *e;
 	int storage, host; /* host: the host's root directory */
 	bool whole, plain;
-	bool inherits; /* a directory gives new entries an access list */
-	struct oci_count *count;
+	const char *opaque; /* the attribute of an opaque directory */
+	bool clears;        /* entries of lower layers are removed, and none are made */
+	bool inherits; /* an entry can have attributes already, as a directory gives access lists */
 	struct hr_buf times; /* the time of each directory, and its path in the storage */
 };
 
@@ -41,6 +46,7 @@ struct place {
 	char path[PATH_MAX]; /* below the storage */
 	char *leaf;          /* the last name in `path`; "" for a directory of the storage's own */
 	bool overlay;        /* the place is in an upper layer, which can have whiteouts */
+	bool hidden;         /* a whiteout has nothing to hide: a directory above it is opaque */
 	int dir;             /* the directory that contains it */
 };
 
@@ -105,6 +111,7 @@ find_place(const struct unpack *u, const char *name, bool is_directory, struct p
 	if (seen != NULL && name[strlen(seen)] == '\0' && !is_directory)
 		seen = NULL;
 	ret->overlay = u->whole || seen != NULL;
+	ret->hidden = false;
 	part = seen != NULL && !u->plain ? box_mount_within(u->host, seen) : -1;
 	if (seen != NULL)
 		oci_place(seen, part >= 0, &b);
@@ -118,10 +125,18 @@ find_place(const struct unpack *u, const char *name, bool is_directory, struct p
 	return 0;
 }
 
-/* Opens the directory of the place; those that are missing are made. */
+static bool
+is_mark(const char *leaf)
+{
+	return strncmp(leaf, OCI_WHITEOUT, strlen(OCI_WHITEOUT)) == 0;
+}
+
+/* Opens the directory of the place; those that are missing are made. While lower layers are cleared
+ * nothing is made, and p->dir is -1 without an error for a place that they do not have. */
 static int
 open_place(const struct unpack *u, struct place *p, struct hr_err *err)
 {
+	const bool marks = is_mark(p->leaf);
 	char path[PATH_MAX], *at, *end;
 	int next;
 
@@ -130,13 +145,16 @@ open_place(const struct unpack *u, struct place *p, struct hr_err *err)
 	for (at = path; p->dir >= 0 && *at != '\0'; at = end + 1) {
 		end = strchr(at, '/');
 		*end = '\0';
-		next = mkdirat(p->dir, at, 0755) == 0 || errno == EEXIST
+		next = u->clears || mkdirat(p->dir, at, 0755) == 0 || errno == EEXIST
 			   ? openat(p->dir, at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 			   : -1;
 		hr_fd_close(&p->dir);
 		p->dir = next;
+		/* the kernel lists a whiteout whose directory lies on no other one */
+		p->hidden =
+		    p->hidden || (marks && next >= 0 && fgetxattr(next, u->opaque, NULL, 0) > 0);
 	}
-	if (p->dir >= 0)
+	if (p->dir >= 0 || (u->clears && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)))
 		return 0;
 	return errno == ENOTDIR || errno == ELOOP
 		   ? refuse(archive_entry_pathname(u->e),
@@ -153,7 +171,31 @@ damaged(const struct unpack *u, struct hr_err *err)
 	    err, HR_E_INVAL, "the layer is damaged: %s", why != NULL ? why : "it is cut");
 }
 
-/* Sets the attributes that programs give their files, and none that a directory gave them. */
+/* Returns true for an attribute that programs give their files. */
+static bool
+is_taken(const char *name)
+{
+	return (strncmp(name, "user.", 5) == 0 && strncmp(name, "user.overlay.", 13) != 0) ||
+	       strncmp(name, ACCESS_LIST, strlen(ACCESS_LIST)) == 0;
+}
+
+/* Removes the attributes of a lower layer's directory, and those that a directory gave. */
+static int
+remove_attributes(int fd)
+{
+	char list[ATTRIBUTES_MAX];
+	ssize_t n = flistxattr(fd, list, sizeof(list));
+	const char *name;
+
+	if (n < 0)
+		return errno == ENOTSUP ? 0 : -1;
+	for (name = list; name < list + n; name += strlen(name) + 1)
+		if (is_taken(name) && fremovexattr(fd, name) != 0)
+			return -1;
+	return 0;
+}
+
+/* Sets the attributes that programs give their files, and leaves no other ones of that kind. */
 static int
 set_attributes(struct unpack *u, int fd)
 {
@@ -161,15 +203,11 @@ set_attributes(struct unpack *u, int fd)
 	const char *name;
 	size_t size;
 
-	if (u->inherits) {
-		(void)fremovexattr(fd, ACCESS_LIST "access");
-		(void)fremovexattr(fd, ACCESS_LIST "default");
-	}
+	if (u->inherits && remove_attributes(fd) != 0)
+		return -1;
 	(void)archive_entry_xattr_reset(u->e);
 	while (archive_entry_xattr_next(u->e, &name, &value, &size) == ARCHIVE_OK) {
-		if (((strncmp(name, "user.", 5) == 0 && strncmp(name, "user.overlay.", 13) != 0) ||
-			strncmp(name, ACCESS_LIST, strlen(ACCESS_LIST)) == 0) &&
-		    fsetxattr(fd, name, value, size, 0) != 0)
+		if (is_taken(name) && fsetxattr(fd, name, value, size, 0) != 0)
 			return -1;
 		u->inherits = u->inherits || strcmp(name, ACCESS_LIST "default") == 0;
 	}
@@ -250,7 +288,6 @@ make_file(struct unpack *u, const struct place *p, struct hr_err *err)
 	HR_CLOSE int fd =
 	    openat(p->dir, p->leaf, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	struct timespec times[2];
-	struct stat st;
 
 	if (fd < 0)
 		return taken(u, err);
@@ -258,9 +295,8 @@ make_file(struct unpack *u, const struct place *p, struct hr_err *err)
 		return -1;
 	times_of(u, times);
 	if (set_owner(u, fd, "") != 0 || set_attributes(u, fd) != 0 ||
-	    fchmod(fd, mode_of(u)) != 0 || futimens(fd, times) != 0 || fstat(fd, &st) != 0)
+	    fchmod(fd, mode_of(u)) != 0 || futimens(fd, times) != 0)
 		return failed(u, err);
-	u->count->bytes += (uint64_t)st.st_blocks * 512;
 	return 0;
 }
 
@@ -310,34 +346,40 @@ make_other(struct unpack *u, const struct place *p, struct hr_err *err)
 	return 0;
 }
 
+/* Returns the name that a whiteout removes, or NULL if that is none. */
+static const char *
+removed_by(const char *leaf)
+{
+	const char *name = leaf + strlen(OCI_WHITEOUT);
+
+	return *name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || is_mark(name)
+		   ? NULL
+		   : name;
+}
+
 /* Makes the overlay's form of a whiteout. A place without a layer below has nothing to hide. */
 static int
 make_mark(struct unpack *u, const struct place *p, struct hr_err *err)
 {
-	const char *name = p->leaf + strlen(OCI_WHITEOUT);
+	const char *name = removed_by(p->leaf);
 
 	if (archive_entry_filetype(u->e) != AE_IFREG || archive_entry_size(u->e) != 0)
 		return refuse(archive_entry_pathname(u->e), "is no mark of a removed file", err);
 	if (strcmp(p->leaf, OCI_OPAQUE) == 0)
-		return !p->overlay ||
-			       fsetxattr(p->dir,
-				   u->plain ? "user.overlay.opaque" : "trusted.overlay.opaque", "y",
-				   1, 0) == 0
-			   ? 0
-			   : failed(u, err);
-	if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
-	    strncmp(name, OCI_WHITEOUT, strlen(OCI_WHITEOUT)) == 0)
+		return !p->overlay || fsetxattr(p->dir, u->opaque, "y", 1, 0) == 0 ? 0
+										   : failed(u, err);
+	if (name == NULL)
 		return refuse(archive_entry_pathname(u->e), "marks no name", err);
-	return !p->overlay || mknodat(p->dir, name, S_IFCHR, makedev(0, 0)) == 0 ? 0
-										 : taken(u, err);
+	return !p->overlay || p->hidden || mknodat(p->dir, name, S_IFCHR, makedev(0, 0)) == 0
+		   ? 0
+		   : taken(u, err);
 }
 
 static int
 make_entry(struct unpack *u, const struct place *p, struct hr_err *err)
 {
-	if (strncmp(p->leaf, OCI_WHITEOUT, strlen(OCI_WHITEOUT)) == 0)
+	if (is_mark(p->leaf))
 		return make_mark(u, p, err);
-	u->count->files++;
 	if (archive_entry_hardlink(u->e) != NULL)
 		return make_hardlink(u, p, err);
 	switch (archive_entry_filetype(u->e)) {
@@ -349,6 +391,63 @@ make_entry(struct unpack *u, const struct place *p, struct hr_err *err)
 		return refuse(archive_entry_pathname(u->e),
 		    "is a device or something else that a box cannot have", err);
 	}
+}
+
+/* ---- lower layers ---- */
+
+static int
+remove_entry(int dir, const char *name, struct hr_err *err)
+{
+	char path[PATH_MAX + 32];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dir, name);
+	return hr_path_remove(path, err);
+}
+
+static int
+remove_all(const struct unpack *u, int dir, struct hr_err *err)
+{
+	HR_CLOSEDIR DIR *d = hr_dir_take(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	const struct dirent *e;
+
+	while (d != NULL && (e = hr_dir_next(d)) != NULL)
+		if (remove_entry(dir, e->d_name, err) < 0)
+			return -1;
+	return d != NULL && errno == 0 ? 0 : failed(u, err);
+}
+
+/* Makes a directory that hides what lies below the storage, as the entry in its place did. */
+static int
+make_opaque(const struct unpack *u, int dir, const char *name, struct hr_err *err)
+{
+	HR_CLOSE int fd = -1;
+
+	if (mkdirat(dir, name, 0700) == 0)
+		fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd >= 0 && fsetxattr(fd, u->opaque, "y", 1, 0) == 0 ? 0 : failed(u, err);
+}
+
+/* Removes from the lower layers the entry that this one removes or replaces. A directory stays for
+ * another one. */
+static int
+clear_place(const struct unpack *u, const struct place *p, struct hr_err *err)
+{
+	const bool marks = is_mark(p->leaf);
+	const bool folder = !marks && archive_entry_filetype(u->e) == AE_IFDIR;
+	const char *name = marks ? removed_by(p->leaf) : p->leaf;
+	struct stat st;
+
+	if (marks && strcmp(p->leaf, OCI_OPAQUE) == 0)
+		return remove_all(u, p->dir, err);
+	if (name == NULL)
+		return 0; /* the layer is refused when its entries are made */
+	if (fstatat(p->dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return errno == ENOENT ? 0 : failed(u, err);
+	if (folder && S_ISDIR(st.st_mode))
+		return 0;
+	if (remove_entry(p->dir, name, err) < 0)
+		return -1;
+	return folder && p->overlay ? make_opaque(u, p->dir, name, err) : 0;
 }
 
 static int
@@ -370,8 +469,8 @@ take_entry(struct unpack *u, struct hr_err *err)
 	if (find_place(u, name, is_directory, &p, err) < 0)
 		return -1;
 	r = open_place(u, &p, err);
-	if (r == 0)
-		r = make_entry(u, &p, err);
+	if (r == 0 && p.dir >= 0)
+		r = u->clears ? clear_place(u, &p, err) : make_entry(u, &p, err);
 	hr_fd_close(&p.dir);
 	return r;
 }
@@ -395,11 +494,11 @@ set_times(const struct unpack *u, struct hr_err *err)
 }
 
 static int
-take_all(struct unpack *u, int layer, struct hr_err *err)
+read_entries(struct unpack *u, int layer, struct hr_err *err)
 {
 	int r;
 
-	if (archive_read_support_format_tar(u->a) != ARCHIVE_OK ||
+	if (lseek(layer, 0, SEEK_SET) != 0 || archive_read_support_format_tar(u->a) != ARCHIVE_OK ||
 	    archive_read_open_fd(u->a, layer, OCI_PIECE) != ARCHIVE_OK)
 		return damaged(u, err);
 	while ((r = archive_read_next_header(u->a, &u->e)) == ARCHIVE_OK || r == ARCHIVE_WARN)
@@ -408,25 +507,37 @@ take_all(struct unpack *u, int layer, struct hr_err *err)
 	return r == ARCHIVE_EOF ? set_times(u, err) : damaged(u, err);
 }
 
+static int
+take_all(struct unpack *u, int layer, struct hr_err *err)
+{
+	int r;
+
+	u->a = archive_read_new();
+	r = u->a != NULL ? read_entries(u, layer, err) : hr_err_nomem(err);
+	if (u->a != NULL)
+		(void)archive_read_free(u->a);
+	return r;
+}
+
 int
-oci_unpack(
-    int storage, bool whole, bool plain, int layer, struct oci_count *ret, struct hr_err *err)
+oci_unpack(int storage, bool over, bool whole, bool plain, int layer, struct hr_err *err)
 {
 	HR_CLOSE int host = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct unpack u = {.a = archive_read_new(),
-	    .storage = storage,
+	struct unpack u = {.storage = storage,
 	    .host = host,
 	    .whole = whole,
 	    .plain = plain,
-	    .count = ret};
+	    .opaque = plain ? "user.overlay.opaque" : "trusted.overlay.opaque",
+	    .clears = over,
+	    .inherits = over};
 	int r;
 
-	*ret = (struct oci_count){0};
 	hr_buf_init(&u.times, TIMES_MAX);
 	(void)umask(0);
-	r = u.a != NULL ? take_all(&u, layer, err) : hr_err_nomem(err);
-	if (u.a != NULL)
-		(void)archive_read_free(u.a);
+	r = over ? take_all(&u, layer, err) : 0;
+	u.clears = false;
+	if (r == 0)
+		r = take_all(&u, layer, err);
 	hr_buf_done(&u.times);
 	return r;
 }
