@@ -13,13 +13,14 @@
 #include "base/random.h"
 #include "box/mount.h"
 
-/* the files that a box neither reads nor writes: those of container engines, and some with which
- * root changes the host's kernel */
+/* the files that a box neither reads nor writes: those of container engines, some with which root
+ * changes the host's kernel, and those that list the memory of the whole machine for root */
 static const char *const hidden[] = {"/proc/acpi", "/proc/asound", "/proc/dynamic_debug",
-    "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/lock_stat",
-    "/proc/profile", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
-    "/sys/devices/virtual/powercap", "/sys/firmware", "/sys/kernel/security", "/sys/kernel/debug",
-    "/sys/kernel/tracing", "/sys/fs/cgroup"};
+    "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/kpagecgroup", "/proc/kpagecount",
+    "/proc/kpageflags", "/proc/latency_stats", "/proc/lock_stat", "/proc/pagetypeinfo",
+    "/proc/profile", "/proc/sched_debug", "/proc/scsi", "/proc/slabinfo", "/proc/timer_list",
+    "/proc/timer_stats", "/proc/vmallocinfo", "/sys/devices/virtual/powercap", "/sys/firmware",
+    "/sys/kernel/security", "/sys/kernel/debug", "/sys/kernel/tracing", "/sys/fs/cgroup"};
 static const char *const read_only[] = {"/proc/bus", "/proc/driver", "/proc/fs", "/proc/irq",
     "/proc/mtrr", "/proc/sys", "/proc/sysrq-trigger"};
 

@@ -282,6 +282,10 @@ def fence(b):
                   "echo x 2>/dev/null >/proc/sysrq-trigger || echo no; "
                   "cat /proc/kcore /proc/keys /dev/mem 2>/dev/null | head -c1 | wc -c; unshare -Ur true && echo nested")
     equal([g.replace("\t", " ") for g in got], ["NoNewPrivs: 1", "Seccomp: 2", "read-only", "no", "0", "nested"])
+    # files that list the memory of the machine, for root
+    got = b.lines("for f in /proc/kpage* /proc/pagetypeinfo /proc/slabinfo /proc/vmallocinfo; do "
+                  "head -c1 $f 2>/dev/null | wc -c; done | sort -u")
+    equal(got, ["0"])
     # the filter was made when handrail was built: at a start it would take a millisecond
     loaded = subprocess.run(["ldd", b.program], capture_output=True, text=True, check=True).stdout
     equal(("libc.so" in loaded, "libseccomp" in loaded), (True, False), loaded)
