@@ -34,6 +34,7 @@ struct pack {
 	struct archive_entry_linkresolver *links;
 	struct hr_buf way; /* name of the current entry */
 	bool overlay;      /* the directory is an upper layer: whiteouts are marks */
+	bool hidden;       /* a directory above is opaque: nothing of the layers below is seen */
 	bool part;         /* the directory is not the box's root, but one of the host's */
 	const char *zeros; /* HOLE_PIECE bytes without memory */
 	char piece[OCI_PIECE], list[ATTRIBUTES_MAX], value[ATTRIBUTES_MAX];
@@ -313,7 +314,10 @@ is_covered(const struct pack *p)
 static int
 put_directory(struct pack *p, int fd, struct hr_err *err)
 {
+	const bool hidden = p->hidden;
 	struct stat st;
+	bool opaque;
+	int r;
 
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return failed(p, err);
@@ -322,11 +326,13 @@ put_directory(struct pack *p, int fd, struct hr_err *err)
 	describe(p, &st);
 	if (add_attributes(p, fd) < 0)
 		return failed(p, err);
-	if (put_header(p, err) < 0 ||
-	    (p->overlay && (is_opaque(p, fd) || (!p->part && is_new(p))) &&
-		put_mark(p, OCI_OPAQUE, err) < 0))
+	opaque = p->overlay && (is_opaque(p, fd) || (!p->part && !hidden && is_new(p)));
+	if (put_header(p, err) < 0 || (opaque && put_mark(p, OCI_OPAQUE, err) < 0))
 		return -1;
-	return put_below(p, fd, err);
+	p->hidden = hidden || opaque;
+	r = put_below(p, fd, err);
+	p->hidden = hidden;
+	return r;
 }
 
 static int
