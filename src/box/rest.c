@@ -17,11 +17,14 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clean.h"
 #include "base/dir.h"
+#include "base/fd.h"
 #include "base/path.h"
 #include "base/process/hierarchy.h"
 #include "base/process/pid.h"
@@ -30,14 +33,17 @@
 #define TABLE_MAX (64u << 20)
 #define NAME 17            /* a process's name */
 #define ONE_THREAD_LINKS 3 /* links of /proc/PID/task with one thread */
+#define LINE_FIFO "line."  /* prefix of the name of the builtin's FIFO: see hook.h */
+#define TERMINALS_FROM 136 /* device numbers of pseudo-terminals */
+#define TERMINALS_TO 143
 #define LOOK_FLAGS (AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC)
 
 struct rest {
 	pid_t first;
 	struct statx root;
 	char namespace[64];
-	unsigned major, minor; /* the root's file system */
-	struct hr_buf sockets; /* inodes (uint64_t) of the sockets with a path on the root */
+	unsigned fs_major, fs_minor; /* the root's file system */
+	struct hr_buf sockets;       /* inodes (uint64_t) of the sockets with a path on the root */
 	char *why;
 	size_t size;
 };
@@ -88,10 +94,11 @@ examine_mount(struct rest *r, const char *line, const char *top)
 {
 	const size_t len = strcmp(top, "/") == 0 ? 0 : strlen(top);
 	char root[PATH_MAX], place[PATH_MAX];
-	unsigned id, major, minor;
+	unsigned id, fs_major, fs_minor;
 
-	if (sscanf(line, "%u %*u %u:%u %4095s %4095s", &id, &major, &minor, root, place) == 5 &&
-	    id != r->root.stx_mnt_id && major == r->major && minor == r->minor &&
+	if (sscanf(line, "%u %*u %u:%u %4095s %4095s", &id, &fs_major, &fs_minor, root, place) ==
+		5 &&
+	    id != r->root.stx_mnt_id && fs_major == r->fs_major && fs_minor == r->fs_minor &&
 	    strncmp(root, top, len) == 0 && (root[len] == '/' || root[len] == '\0'))
 		return no(r, 0, "files of the root are also mounted at %.256s", place);
 	return 0;
@@ -112,7 +119,8 @@ examine_mounts(struct rest *r, struct hr_err *err)
 		return -1;
 	for (line = hr_buf_str(&text); line != NULL && !found; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		found = sscanf(line, "%u %*u %u:%u %4095s", &id, &r->major, &r->minor, top) == 4 &&
+		found = sscanf(line, "%u %*u %u:%u %4095s", &id, &r->fs_major, &r->fs_minor, top) ==
+			    4 &&
 			id == r->root.stx_mnt_id;
 	}
 	if (!found)
@@ -193,7 +201,8 @@ is_top(const struct statx *st)
 static bool
 is_watch(const struct rest *r, const char *line)
 {
-	const unsigned device = r->major << 20 | r->minor; /* the form that the kernel prints */
+	const unsigned device =
+	    r->fs_major << 20 | r->fs_minor; /* the form that the kernel prints */
 	const char *at = strstr(line, " sdev:");
 
 	if (strncmp(line, "fanotify ino:", 13) != 0 && strncmp(line, "fanotify sdev:", 14) != 0 &&
@@ -240,7 +249,9 @@ examine_fd(struct rest *r, pid_t pid, int dir, const char *name)
 	if (is_on(r, &st))
 		return no(r, pid, "has %s open", path);
 	/* no type: an object of the kernel */
-	return strstr(path, "notify") != NULL ? examine_watches(r, pid, name) : 0;
+	/* handraild watches only mounts of their own, /run and the journal (guard.h) */
+	return pid != r->first && strstr(path, "notify") != NULL ? examine_watches(r, pid, name)
+								 : 0;
 }
 
 static int
@@ -260,8 +271,35 @@ examine_fds(struct rest *r, pid_t pid)
 	return result == 0 && errno != 0 ? unknown(r, pid, "descriptors") : result;
 }
 
-/* Returns true for the shell of a session that has its terminal: it is at its prompt, or is itself
- * the command that runs. Its parent is a keeper, or handraild after the death of a keeper. */
+/* Returns true if readline waits for a line, from the FIFO of the builtin (line_module.c), which is
+ * open only then, or from the terminal, which is not canonical then. */
+static bool
+reads_line(pid_t pid)
+{
+	HR_CLOSEDIR DIR *d = NULL;
+	HR_CLOSE int fd = -1;
+	const struct dirent *e;
+	struct termios modes;
+	struct stat st;
+	char path[32], link[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/fd", (long)pid);
+	d = opendir(path);
+	while (d != NULL && (e = hr_dir_next(d)) != NULL)
+		if (hr_pid_link(link, sizeof(link), "%s/%.20s", path, e->d_name) > 0 &&
+		    strncmp(hr_path_leaf(link), LINE_FIFO, strlen(LINE_FIFO)) == 0 &&
+		    fstatat(dirfd(d), e->d_name, &st, 0) == 0 && S_ISFIFO(st.st_mode))
+			return true;
+	/* no other device is opened */
+	if (d == NULL || fstatat(dirfd(d), "0", &st, 0) != 0 || !S_ISCHR(st.st_mode) ||
+	    major(st.st_rdev) < TERMINALS_FROM || major(st.st_rdev) > TERMINALS_TO)
+		return false;
+	fd = openat(dirfd(d), "0", O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	return fd >= 0 && tcgetattr(fd, &modes) == 0 && (modes.c_lflag & ICANON) == 0;
+}
+
+/* Returns true for the shell of a session at its prompt. Its parent is a keeper, or handraild after
+ * the death of a keeper. */
 static bool
 is_shell(pid_t pid)
 {
@@ -277,7 +315,8 @@ is_shell(pid_t pid)
 	if (hr_pid_field(stat, HR_PID_FOREGROUND) != (unsigned long long)pid)
 		return false;
 	hr_pid_read(parent, "comm", name, sizeof(name));
-	return strcmp(name, "handrail-sessio\n") == 0 || strcmp(name, "handraild\n") == 0;
+	return (strcmp(name, "handrail-sessio\n") == 0 || strcmp(name, "handraild\n") == 0) &&
+	       reads_line(pid);
 }
 
 static int
@@ -294,6 +333,7 @@ examine_place(struct rest *r, pid_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%ld/cwd", (long)pid);
 	if (statx(AT_FDCWD, path, LOOK_FLAGS, STATX_MNT_ID, &st) != 0)
 		return unknown(r, pid, "a directory");
+	/* other mounts move to the new root with the processes in them */
 	if (!is_on(r, &st) || is_top(&st) || is_shell(pid))
 		return 0;
 	(void)hr_pid_link(link, sizeof(link), "%s", path);

@@ -12,9 +12,8 @@
 /* Examines all processes of the control group and of those below it, which the caller has frozen.
  * `first` is the first process of the box. The caller must be root, or the ordinary user of the
  * box outside of its user namespace: another process must not examine them. Returns 1 if no
- * process depends on the mount of the root: none has a file of it open, watches it, or is in a
- * directory other than "/", except shells of sessions at their prompt, which enter theirs again.
- * The first process is handraild, whose watches are on other mounts.
+ * process depends on the mount of the root: none has a file of it open, watches it or is in a
+ * directory of it, except "/" and shells of sessions at their prompt, which enter theirs again.
  * Returns 0 with the reason in `why`, which is printable ASCII, or -1 with *err. */
 int box_rest(const char *group, pid_t first, char *why, size_t size, struct hr_err *err);
 

@@ -238,9 +238,9 @@ put_clone(const struct shift *h, int root, const struct box_table_mount *m, stru
 	if (clone < 0 || statx(mount, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) != 0)
 		return hr_err_sys(err, errno, "clone the mount at %s", m->place);
 	there = box_table_find(&h->mounts, st.stx_mnt_id);
+	/* a mount above its place has covered it */
 	if (there == NULL || strcmp(there->place, m->place) != 0)
-		return hr_err_set(
-		    err, HR_E_UNSUPPORTED, "the mount at %s is covered by another", m->place);
+		return 0;
 	if (move_to(clone, place) < 0)
 		return hr_err_sys(err, errno, "put the mount at %s in place", m->place);
 	ret->place[ret->n] = m->place;

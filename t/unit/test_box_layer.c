@@ -10,6 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/clean.h"
+#include "base/fd.h"
 #include "base/path.h"
 #include "box/layer.h"
 #include "box/spec.h"
@@ -90,6 +93,40 @@ START_TEST(files_of_a_layer_stay)
 }
 END_TEST
 
+/* A box does not see /etc/shadow, which the password "x" refers to. */
+START_TEST(passwords_are_locked)
+{
+	static const char lines[] = "root:x:0:0:root:/root:/bin/bash\n"
+				    "sys:*:3:3:x:/dev:/usr/sbin/nologin\n"
+				    "some:x:1000:1000::/home/some:/bin/sh";
+	const struct box_spec spec = {.name = "name"};
+	int lower, upper, scratch, file;
+	HR_BUF(text, 4096);
+	struct hr_err err = {0};
+
+	(void)strcpy(top, "/tmp/test_box_layer.XXXXXX"); /* the tests may be in one process */
+	ck_assert_ptr_nonnull(mkdtemp(top));
+	lower = directory("lower");
+	upper = directory("upper");
+	scratch = directory("scratch");
+	file = openat(lower, "passwd", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	ck_assert_int_eq(hr_fd_write_full(file, lines, strlen(lines), NULL), 0);
+	(void)close(file);
+	ck_assert_int_eq(
+	    box_layer_prepare(&spec, false, "etc", false, lower, upper, scratch, &err), 0);
+	file = openat(upper, "passwd", O_RDONLY | O_CLOEXEC);
+	ck_assert_int_eq(hr_path_read_fd(file, "passwd", &text, &err), 0);
+	ck_assert_str_eq(hr_buf_str(&text), "root:*:0:0:root:/root:/bin/bash\n"
+					    "sys:*:3:3:x:/dev:/usr/sbin/nologin\n"
+					    "some:*:1000:1000::/home/some:/bin/sh");
+	(void)close(file);
+	(void)close(lower);
+	(void)close(upper);
+	(void)close(scratch);
+	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
+}
+END_TEST
+
 START_TEST(links_are_not_followed)
 {
 	struct hr_err err = {0};
@@ -124,6 +161,7 @@ main(void)
 
 	tcase_add_test(tc, emptied_file_is_made_again);
 	tcase_add_loop_test(tc, files_of_a_layer_stay, 0, 3);
+	tcase_add_test(tc, passwords_are_locked);
 	tcase_add_test(tc, links_are_not_followed);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);

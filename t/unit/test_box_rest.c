@@ -260,7 +260,7 @@ static const struct {
     {.act = file_elsewhere},
     {.act = path_open, .why = "open"},
     {.act = in_directory, .why = "is in /"},
-    {.act = in_other_directory, .why = "is in /"},
+    {.act = in_other_directory},
     {.act = in_chroot, .why = "has a root of its own"},
     {.act = in_namespace, .why = "is in a mount namespace of its own"},
     {.act = watch, .why = "watches files"},

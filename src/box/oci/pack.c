@@ -20,6 +20,7 @@
 #include "base/dir.h"
 #include "base/fd.h"
 #include "box/mount.h"
+#include "box/overlay.h"
 #include "box/view.h"
 
 #define ATTRIBUTES_MAX (64u << 10) /* the kernel's limit of a list, and of one value */
@@ -392,7 +393,7 @@ void
 oci_place(const char *seen, bool whole, struct hr_buf *b)
 {
 	if (whole) {
-		hr_buf_addf(b, "layers/" BOX_VIEW_WHOLE "/upper/%s", seen);
+		hr_buf_addf(b, "layers/" BOX_OVERLAY_WHOLE "/upper/%s", seen);
 		return;
 	}
 	hr_buf_adds(b, "layers/");
@@ -454,7 +455,7 @@ put_parts(struct pack *p, struct hr_err *err)
 			return -1;
 	}
 	p->part = false;
-	return put_root(p, "layers/" BOX_VIEW_ROOT "/upper", err);
+	return put_root(p, BOX_OVERLAY_OWN_TOP, err);
 }
 
 int
