@@ -136,7 +136,7 @@ put_snapshots(struct cli *c, struct hr_buf *b, const char *current)
 	struct hr_err err = {0};
 	size_t i;
 
-	if (hr_box_snapshots(c->state_dir, "", &json, &err) < 0 ||
+	if (hr_box_snapshots(c->state_dir, "", false, &json, &err) < 0 ||
 	    hr_json_decode(json, strlen(json), &list, NULL) < 0)
 		return cli_fail(&err);
 	for (i = 0; i < hr_json_count(list); i++)

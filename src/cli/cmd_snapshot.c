@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/text/text.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "host/box/snapshot.h"
@@ -55,7 +56,9 @@ snapshot(struct cli *c, struct hr_sandbox *s, const struct cli_args *a)
 	if (a->argc > 0 && (cli_tag(a->argv[0]) != CLI_OK || (strcmp(s->ops->name, "docker") == 0 &&
 								 image_tag(a->argv[0]) != CLI_OK)))
 		return CLI_USAGE;
-	if (hr_sandbox_snapshot(s, a->argc > 0 ? a->argv[0] : NULL, &json, &err) < 0)
+	/* the size of many files takes longer than their snapshot */
+	if (hr_box_snapshot_within(s, a->argc > 0 ? a->argv[0] : NULL,
+		&(struct hr_box_bounds){.counted = c->json}, &json, &err) < 0)
 		return cli_fail(&err);
 	if (c->json)
 		return cli_out_line(json);
@@ -107,7 +110,7 @@ list(struct cli *c, const struct cli_args *a)
 	size_t i;
 
 	(void)a;
-	if (hr_box_snapshots(c->state_dir, "", &json, &err) < 0)
+	if (hr_box_snapshots(c->state_dir, "", !c->quiet, &json, &err) < 0)
 		return cli_fail(&err);
 	if (hr_json_decode(json, strlen(json), &all, NULL) < 0)
 		return cli_error("the list of snapshots is not JSON");
@@ -120,11 +123,19 @@ list(struct cli *c, const struct cli_args *a)
 	if (!c->quiet)
 		hr_buf_addf(&b, "%-20s %-20s %-7s %-20s %8s %8s\n", "TAG", "SANDBOX", "BACKEND",
 		    "CREATED", "FILES", "DISK");
-	for (i = 0; i < hr_json_count(all); i++)
+	for (i = 0; i < hr_json_count(all); i++) {
+		struct json_object *o = hr_json_entry(all, i);
+		HR_FREE char *text = NULL;
+
 		if (c->quiet)
-			hr_buf_addf(&b, "%s\n", hr_json_text_or(hr_json_entry(all, i), "tag", "-"));
+			hr_buf_addf(&b, "%s\n", hr_json_text_or(o, "tag", "-"));
 		else
-			put_line(&b, hr_json_entry(all, i));
+			put_line(&b, o);
+		if (hr_json_text_at(o, "uncounted") != NULL &&
+		    hr_text_setf(&text, NULL, "the files of \"%s\" are not counted: %s",
+			hr_json_text_or(o, "tag", "-"), hr_json_text_at(o, "uncounted")) == 0)
+			cli_note(c, text);
+	}
 	return cli_out_buf(&b);
 }
 

@@ -23,7 +23,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
 from lib.host import BUILD, PATIENCE, SRC  # noqa: E402
-from lib.hostbox import UID, run  # noqa: E402
+from lib.hostbox import UID, own_root_of, run  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
 
 SENDTO = (44, 206)  # of x86_64 and aarch64
@@ -506,29 +506,8 @@ def grouped(h):
 
 def own_root(h):
     """A directory with a system of its own is the root, and stays as it was."""
-    with open(os.path.join(BUILD, "Makefile")) as f:
-        values = dict(re.findall(r"^(\w+) = (\S+)$", f.read(), re.M))
-    sbin = values["sbindir"]
-    while "$" in sbin:
-        sbin = re.sub(r"\$[({](\w+)[)}]", lambda m: values[m.group(1)], sbin)
-    root = h.directory("root")
-    for name in ("etc", "usr", "var", "home", "root", "tmp"):
-        h.directory("root", name)
-    for name in ("bin", "sbin", "lib", "lib64"):
-        if os.path.islink("/" + name):
-            os.symlink("usr/" + name, os.path.join(root, name))
-        elif os.path.isdir("/" + name):
-            raise Skip("needs a system whose /bin and /lib are links into /usr")
-    h.file("root:x:0:0::/root:/bin/bash\nwww-data:x:33:33::/:/bin/false\n", "root", "etc", "passwd")
-    h.file("root:x:0:\nsudo:x:27:\nwww-data:x:33:\n", "root", "etc", "group")
-    os.makedirs(root + sbin)
-    with open(root + sbin + "/handraild", "w") as f:
-        f.write('#!/bin/sh\nexec /mnt/build/handraild "$@"\n')
-    os.chmod(f.name, 0o755)
+    root, program, words = own_root_of(h)
     before = sorted(os.listdir(root))
-    words = ("-s", "box.root=" + root, "-s", "sandbox.volumes=/usr:/usr:ro,%s:/mnt/build:ro,%s:/mnt/source:ro" % (
-        BUILD, SRC), "-e", "HANDRAIL_LIBEXECDIR=/mnt/build", "-e", "HANDRAIL_DATADIR=/mnt/source/conf")
-    os.chmod(os.path.join(root, "tmp"), 0o1777)
     h.ok("up", *words)
     equal(h.ok("run", "cut -d: -f1 /etc/passwd | head -1; ls -d /etc/debian_version 2>&1 | grep -o 'No such'; "
                "touch /tmp/x ~/x && echo writable"), "root\nNo such\nwritable\n")
@@ -537,7 +516,7 @@ def own_root(h):
     h.ok("down")
     os.rmdir(h.path("state", "snapshots"))
     equal(sorted(os.listdir(root)), before)
-    os.unlink(f.name)
+    os.unlink(program)
     h.fails(3, "has none of handrail's programs", "up", "-q", *words)
     h.fails(3, "box.root: /nonexistent: No such file", "up", "-q", "-s", "box.root=/nonexistent")
 

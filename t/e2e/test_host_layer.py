@@ -107,7 +107,7 @@ def ids(h):
 
 
 def layout(h):
-    """The file is an image in the layout of OCI, and its layer has the forms of images."""
+    """The file is an image in the layout of OCI, and its layers have the forms of images."""
     h.env["RUN_AS_OPENHANDS"] = "false"
     h.ok("up", "-q", "one")
     h.ok("run", "-n", "one", MAKE)
@@ -120,14 +120,16 @@ def layout(h):
     equal((len(listed), listed[0]["annotations"]["org.opencontainers.image.ref.name"]), (1, "s"))
     image = json.loads(blob(files, listed[0]))
     config, = [json.loads(blob(files, image["config"]))]
-    layer, = image["layers"]
-    equal((config["rootfs"]["diff_ids"], config["os"], layer["mediaType"]),
-          ([layer["digest"]], "linux", "application/vnd.oci.image.layer.v1.tar"))
+    equal((config["rootfs"]["diff_ids"], config["os"], {layer["mediaType"] for layer in image["layers"]}),
+          ([layer["digest"] for layer in image["layers"]], "linux", {"application/vnd.oci.image.layer.v1.tar"}))
+    equal((len(image["layers"]), len(config["history"])), (2, 2), "the files of the root, and the other changes")
     equal("which are not in this image" in config["history"][0]["comment"], True)
     equal(json.loads(files["manifest.json"])[0]["RepoTags"], ["handrail-box:s"])
-    with tarfile.open(fileobj=io.BytesIO(blob(files, layer))) as tar:
-        all_of = {m.name: m for m in tar.getmembers()}
-        equal(len(all_of), len(tar.getmembers()), "each name is there once")
+    all_of = {}
+    for layer in image["layers"]:
+        with tarfile.open(fileobj=io.BytesIO(blob(files, layer))) as tar:
+            equal(len({m.name for m in tar}), len(tar.getmembers()), "each name is there once")
+            all_of.update((m.name, m) for m in tar)
     equal([all_of[n].type for n in ("usr/local/bin/own", "usr/local/share/new", "workspace")],
           [tarfile.REGTYPE] * 2 + [tarfile.DIRTYPE])
     equal(("usr/local/share/.wh..wh..opq" in all_of, "etc/.wh.shadow" in all_of), (True, True))

@@ -91,7 +91,7 @@ def view(h, commands, *layers):
 
 def stack(h, steps, whole, tag):
     """Makes a snapshot of that many layers. Returns the directory of its top, and those of its layers."""
-    for names in (["state"], ["state", "snapshots"], ["state", "layers"]):
+    for names in (["state"], ["state", "snapshots"], ["state", "stack"]):
         if not os.path.isdir(h.path(*names)):
             h.directory(*names)
     snapshot = h.directory("state", "snapshots", tag)
@@ -104,8 +104,8 @@ def stack(h, steps, whole, tag):
         view(h, steps[0], *below)
         steps = steps[1:]
     for i, step in enumerate(steps[:-1]):
-        h.directory("state", "layers", "%s%d" % (tag, i))
-        layers.append(h.directory("state", "layers", "%s%d" % (tag, i), "files"))
+        h.directory("state", "stack", "%s%d" % (tag, i))
+        layers.append(h.directory("state", "stack", "%s%d" % (tag, i), "files"))
         if step:
             view(h, step, *below, *layers)
     place = ["layers", "root", "upper"] if whole else ["root"]

@@ -61,7 +61,8 @@ hr_local_copies(const struct hr_local_copies *l, const char *what, const char *i
 	if (hr_json_decode(args, strlen(args), &o, NULL) != 0)
 		return hr_err_set(err, HR_E_INVAL, "the arguments are damaged");
 	if (strcmp(what, HR_COPIES_LIST) == 0)
-		return hr_box_snapshots(l->dir, hr_json_text_or(o, "prefix", ""), ret_json, err);
+		return hr_box_snapshots(
+		    l->dir, hr_json_text_or(o, "prefix", ""), true, ret_json, err);
 	if (strcmp(what, HR_COPIES_REMOVE) == 0)
 		return hr_box_snapshot_remove(&(struct hr_backend_host){.state_dir = l->dir},
 		    hr_json_text_or(o, "tag", ""), err);
@@ -72,7 +73,8 @@ hr_local_copies(const struct hr_local_copies *l, const char *what, const char *i
 		return fork_it(s, o, ret_json, err);
 	if (strcmp(what, HR_COPIES_MAKE) == 0)
 		return hr_box_snapshot_within(s, hr_json_text_at(o, "tag"),
-		    &(struct hr_box_bounds){.most = hr_json_int_at(o, "most"),
+		    &(struct hr_box_bounds){.counted = true,
+			.most = hr_json_int_at(o, "most"),
 			.replaces = hr_json_true_at(o, "replaces")},
 		    ret_json, err);
 	return hr_err_set(err, HR_E_INVAL, "an engine does not do \"%.40s\"", what);

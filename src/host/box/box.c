@@ -107,7 +107,10 @@ remove_directory(const struct hr_box *b, struct hr_err *err)
 		return hr_err_nomem(err);
 	if (rename(storage, old) != 0 && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
 		return hr_err_sys(err, errno, "remove %s", storage);
-	return hr_box_remove_tree(NULL, b->side.dir, err);
+	if (hr_box_remove_tree(NULL, b->side.dir, err) < 0)
+		return -1;
+	hr_box_layers_clean(b->h);
+	return 0;
 }
 
 /* Reads the file in b->side.dir, which is newer than the record if a process was killed while it

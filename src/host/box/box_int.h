@@ -15,8 +15,9 @@
 /* A file in the box's directory: the line {"pid": N, "started": N, "groups": [PATH, ...]}. */
 #define HR_BOX_PROCESS "process"
 #define HR_BOX_OLD "storage.old" /* the storage of a box whose removal was interrupted */
-#define HR_BOX_STATE_DIR                                                                           \
-	"/var/lib/handrail" /* the journal, which outlives the box as its files do */
+#define HR_BOX_STATE_DIR "/var/lib/handrail" /* the server's journal */
+/* The directory of the journal in the storage, which is a mount of its own in the box. */
+#define HR_BOX_JOURNAL "journal"
 #define HR_BOX_LINE_MAX (1u << 16)
 
 enum { HR_BOX_VSCODE, HR_BOX_APP1, HR_BOX_APP2, HR_BOX_PORTS };
@@ -40,6 +41,7 @@ struct hr_box {
 	const char *prepared, *parent;
 	int64_t most;          /* bytes of a snapshot; 0: no limit */
 	bool replaces;         /* true: a snapshot may take the tag of another one */
+	bool counted;          /* true: a snapshot's files are counted at once */
 	struct hr_strv groups; /* directories of the control groups */
 	char *url;             /* "unix:" and the caller's path of it; NULL: none */
 	bool new_dir; /* this process made the directory: it is removed if the start fails */
@@ -95,15 +97,11 @@ void hr_box_remove_groups(struct hr_box *b);
 int hr_box_fill(struct hr_box *b, struct hr_err *err);
 /* Locks that the launcher keeps until it has ended; -1: none. */
 #define HR_BOX_LOCKS 2
-/* Copies a storage without the server's journal, while the group is frozen (NULL: none is). `to`
- * is the name of a new directory, which may be there after a failure: HR_E_TOOLARGE if it would
- * take more bytes than `most` (0: no limit), unless it shares them with the original. Appends the
- * launcher's line with its size to *ret_size (NULL: it is not counted, and has no limit). */
-int hr_box_copy(const int locks[HR_BOX_LOCKS], const char *from, const char *to, const char *group,
-    int64_t most, struct hr_buf *ret_size, struct hr_err *err);
 /* Removes a tree, which may be missing, and may have files of the box's accounts: an ordinary user
  * cannot remove those of subordinate ids, but the launcher can. `locks`: NULL for none. */
 int hr_box_remove_tree(const int locks[HR_BOX_LOCKS], const char *path, struct hr_err *err);
+/* Removes the layers of files that no box and no snapshot uses. */
+void hr_box_layers_clean(const struct hr_backend_host *h);
 /* Implements snapshot() of struct hr_sandbox_ops. */
 int hr_box_snapshot(void *self, const char *tag, char **ret_json, struct hr_err *err);
 

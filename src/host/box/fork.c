@@ -19,7 +19,9 @@
 #include "base/path.h"
 #include "base/volume.h"
 #include "host/box/branch.h"
+#include "host/box/copy.h"
 #include "host/box/crew.h"
+#include "host/box/layers.h"
 #include "host/box/look.h"
 #include "host/box/shells.h"
 #include "host/life/pool.h"
@@ -127,6 +129,8 @@ open_parent(struct forking *f, struct hr_err *err)
 		    "sandbox \"%s\" is paused, so that its shells cannot print their state: "
 		    "\"handrail resume %s\" continues it",
 		    f->s->sid, f->s->sid);
+	if (hr_box_layers_repair(f->b, err) < 0)
+		return -1;
 	/* a killed command may have left copies, and files in the box, which end up in branches */
 	if (access(f->copies, F_OK) == 0)
 		hr_shells_remove(f->s);
@@ -188,26 +192,26 @@ static int
 copy_one(void *arg, size_t i, struct hr_err *err)
 {
 	struct forking *f = arg;
-	const char *group = i == 0 ? hr_box_freezer(f->b) : NULL;
 	HR_FREE char *to = copy_path(f, i, err);
 	HR_FREE char *from = i == 0 ? hr_path_join(f->dir, "storage") : copy_path(f, 0, err);
-	int r;
+	struct hr_box_copy c = {.locks = f->locks, .from = from, .to = to};
 
 	if (to == NULL || from == NULL)
 		return -1;
 	if (i > 0 && share(f, from, to))
 		return 0;
-	r = hr_box_copy(f->locks, from, to, group, 0, NULL, err);
-	/* the launcher may have been killed */
-	if (r < 0 && group != NULL)
-		(void)hr_box_freeze(f->b, false, NULL);
-	f->still = f->still || group != NULL;
-	return r;
+	if (hr_box_copy(i == 0 ? f->b : NULL, &c, err) < 0)
+		return -1;
+	/* the other branches need no copy of a layer */
+	return i == 0 && !c.shifted && f->names.n > 1
+		   ? hr_box_layer_freeze(f->s->state_dir, to, hr_box_top(f->b->root), err)
+		   : 0;
 }
 
 static int
 copy_all(struct forking *f, struct hr_err *err)
 {
+	f->still = hr_box_freezer(f->b) != NULL;
 	/* the directory is also the mark of a fork that has files in the box */
 	if (mkdir(f->copies, 0700) != 0)
 		return hr_err_sys(err, errno, "create %s", f->copies);
@@ -390,5 +394,7 @@ hr_box_fork(
 	if (r < 0)
 		undo(&f);
 	(void)hr_box_remove_tree(f.locks, f.copies, NULL);
+	if (r < 0)
+		hr_box_layers_clean(f.b->h);
 	return r;
 }

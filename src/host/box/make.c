@@ -144,6 +144,7 @@ make_directories(struct hr_box *b, struct hr_err *err)
 	HR_FREE char *storage = hr_sidecar_path(&b->side, "storage");
 	HR_FREE char *process = hr_sidecar_path(&b->side, HR_BOX_PROCESS);
 	HR_FREE char *old = hr_sidecar_path(&b->side, HR_BOX_OLD);
+	HR_FREE char *journal = NULL;
 	HR_CLOSE int dir = -1;
 	bool ignored;
 
@@ -155,7 +156,11 @@ make_directories(struct hr_box *b, struct hr_err *err)
 	dir = open(b->side.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0 || (hr_volume_make(dir, "storage") != 0 && errno != EEXIST))
 		return hr_err_sys(err, errno, "create %s", storage);
-	if (hr_sidecar_make_directory(storage, &ignored, err) < 0)
+	journal = hr_path_join(storage, HR_BOX_JOURNAL);
+	if (journal == NULL)
+		return hr_err_nomem(err);
+	if (hr_sidecar_make_directory(storage, &ignored, err) < 0 ||
+	    hr_sidecar_make_directory(journal, &ignored, err) < 0)
 		return -1;
 	/* an earlier box has ended: its process record and its socket directory are leftovers */
 	return hr_path_remove(process, err) < 0 ? -1 : hr_sidecar_make_edge(b->edge, err);

@@ -1,5 +1,4 @@
-/* Keeps snapshots of boxes, and starts boxes from them. The launcher copies and removes the files,
- * since those of a user's box can belong to subordinate ids. */
+/* Keeps snapshots of boxes, and starts boxes from them. */
 #include "config.h"
 
 #include "host/box/snapshot.h"
@@ -7,9 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +17,10 @@
 #include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/process/spawn.h"
 #include "base/strv.h"
 #include "base/text/text.h"
+#include "host/box/copy.h"
+#include "host/box/layers.h"
 #include "host/box/store.h"
 #include "host/common/statedir.h"
 #include "host/handle.h"
@@ -33,146 +31,33 @@
 #define LAYER "handrail-layer"
 #define PIECE (128u << 10)
 #define LIST_MAX (16u << 20)
-#define FIRST_LOCK 3 /* the launcher's descriptors of locks begin here */
 #define SAID_MAX 4096
-#define TOO_LARGE 3 /* the launcher's status */
-#define REMOVALS 5  /* tries to remove a tree */
-
-/* Runs the program of boxes with these arguments. It keeps the locks, so that they hold until the
- * files are at rest. `thaws`: it has frozen a box. `data`: its input or output; NULL: the output is
- * appended to *out. */
-static int
-run_program(const int locks[HR_BOX_LOCKS], const char *const *argv, bool thaws,
-    const struct hr_spawn_fd *data, struct hr_buf *out, struct hr_err *err)
-{
-	HR_FREE char *path = hr_box_program(argv[0], err);
-	int back[2], status = -1, i;
-	struct hr_spawn_fd fds[3 + HR_BOX_LOCKS];
-	/* The process that thaws a box outlives this one, and gets no signal of the terminal.
-	 * Others end, so that the next command can remove their files. */
-	struct hr_spawn sp = {.path = path,
-	    .argv = argv,
-	    .umask = -1,
-	    .fds = fds,
-	    .nfds = 2,
-	    .setsid = true,
-	    .pdeathsig = thaws ? 0 : SIGKILL};
-	const char *said;
-	bool large;
-	pid_t pid;
-
-	if (path == NULL)
-		return -1;
-	if (pipe2(back, O_CLOEXEC) != 0)
-		return hr_err_sys(err, errno, "a pipe");
-	fds[0] = (struct hr_spawn_fd){back[1], 2};
-	fds[1] = (struct hr_spawn_fd){back[1], 1};
-	if (data != NULL)
-		fds[data->to == 1 ? 1 : sp.nfds++] = *data;
-	for (i = 0; locks != NULL && i < HR_BOX_LOCKS; i++)
-		if (locks[i] >= 0)
-			fds[sp.nfds++] = (struct hr_spawn_fd){locks[i], FIRST_LOCK + i};
-	pid = hr_spawn(&sp, err);
-	hr_fd_close(&back[1]);
-	if (pid > 0)
-		(void)hr_path_read_fd(back[0], argv[0], out, NULL);
-	hr_fd_close(&back[0]);
-	if (pid < 0)
-		return -1;
-	if (hr_spawn_end(pid, &status) < 0)
-		return hr_err_sys(err, errno, "wait for %s", argv[0]);
-	if (status == 0)
-		return 0;
-	large = WIFEXITED(status) && WEXITSTATUS(status) == TOO_LARGE;
-	said = hr_buf_str(out);
-	if (strncmp(said, argv[0], strlen(argv[0])) == 0 &&
-	    strncmp(said + strlen(argv[0]), ": ", 2) == 0)
-		said += strlen(argv[0]) + 2;
-	return hr_err_set(err, large ? HR_E_TOOLARGE : HR_E_RUNTIME, "%.*s%s%s%s",
-	    (int)strcspn(said, "\n"), said, *said != '\0' ? "" : argv[0], *said != '\0' ? "" : ": ",
-	    *said != '\0' ? "" : hr_exit_words(status));
-}
-
-int
-hr_box_remove_tree(const int locks[HR_BOX_LOCKS], const char *path, struct hr_err *err)
-{
-	const char *const argv[] = {"handrail-box", "--remove", path, NULL};
-	HR_BUF(out, SAID_MAX);
-	int i, r = -1;
-
-	/* the first process of a box whose launcher was killed can make files until it ends */
-	for (i = 0; r < 0 && i < REMOVALS; i++) {
-		if (access(path, F_OK) != 0 || hr_path_remove(path, NULL) == 0)
-			return 0;
-		hr_buf_reset(&out);
-		r = run_program(locks, argv, false, NULL, &out, err);
-	}
-	return r;
-}
-
-/* ---- copies ---- */
-
-/* Copies a storage without the server's journal. The box has the journal in its root, or in the
- * layer of a root directory of its own. */
-int
-hr_box_copy(const int locks[HR_BOX_LOCKS], const char *from, const char *to, const char *group,
-    int64_t most, struct hr_buf *ret_size, struct hr_err *err)
-{
-	HR_CLEAN(hr_strv_done) struct hr_strv argv = {0};
-	HR_BUF(out, SAID_MAX);
-
-	hr_strv_add_all(
-	    &argv, (const char *const[]){"handrail-box", "--copy", from, to, "--without",
-		       "root" HR_BOX_STATE_DIR, "--without", "layers/root/upper" HR_BOX_STATE_DIR,
-		       group != NULL ? "--freeze" : NULL, group, NULL});
-	if (ret_size != NULL) {
-		hr_strv_add(&argv, "--most");
-		hr_strv_addf(&argv, "%" PRId64, most > 0 ? most : INT64_MAX);
-	}
-	if (argv.failed)
-		return hr_err_nomem(err);
-	return run_program(locks, hr_strv_list(&argv), group != NULL, NULL,
-	    ret_size != NULL ? ret_size : &out, err);
-}
 
 /* ---- making ---- */
 
-/* Composes the record of a snapshot; `said` is the launcher's line. */
+/* Adds the size of a snapshot to its record. */
 static int
-compose(const struct hr_box *b, const char *tag, bool still, const char *said, char **ret,
-    struct hr_err *err)
+add_size(struct json_object *record, const struct hr_box_copy *c, struct hr_err *err)
 {
-	HR_PUT struct json_object *size = NULL;
+	return hr_json_set(record, "files", json_object_new_int64(c->files), err) < 0
+		   ? -1
+		   : hr_json_set(record, "bytes", json_object_new_int64(c->bytes), err);
+}
+
+/* Composes the record of a snapshot. */
+static int
+compose(const struct hr_box *b, const char *tag, bool still, const struct hr_box_copy *c,
+    char **ret, struct hr_err *err)
+{
 	HR_PUT struct json_object *o =
 	    hr_json_texts(err, "tag", tag, "sandbox", b->h->sid, "root", b->root, NULL);
 
-	if (hr_json_decode(said, strlen(said), &size, NULL) < 0)
-		return hr_err_set(err, HR_E_RUNTIME, "the launcher did not report the size");
-	if (hr_json_set(o, "created", json_object_new_int64(time(NULL)), err) < 0 ||
+	if (o == NULL || hr_json_set(o, "created", json_object_new_int64(time(NULL)), err) < 0 ||
 	    hr_json_set(o, "still", json_object_new_boolean(still), err) < 0 ||
-	    hr_json_set(o, "files", json_object_new_int64(hr_json_int_at(size, "files")), err) <
-		0 ||
-	    hr_json_set(o, "bytes", json_object_new_int64(hr_json_int_at(size, "bytes")), err) < 0)
+	    (c->counted && add_size(o, c, err) < 0))
 		return -1;
 	*ret = hr_json_string(o, HR_BOX_RECORD_MAX, err);
 	return *ret != NULL ? 0 : -1;
-}
-
-/* Checks the size that the launcher has printed: that of a snapshot of btrfs is known afterwards.
- */
-static int
-check_size(const char *said, int64_t most, struct hr_err *err)
-{
-	HR_PUT struct json_object *size = NULL;
-	int64_t bytes;
-
-	if (most == 0 || hr_json_decode(said, strlen(said), &size, NULL) < 0)
-		return 0; /* compose() refuses another line */
-	bytes = hr_json_int_at(size, "bytes");
-	return bytes <= most ? 0
-			     : hr_err_set(err, HR_E_TOOLARGE,
-				   "the snapshot would take %" PRId64 " bytes, more than %" PRId64,
-				   bytes, most);
 }
 
 /* Chooses the tag of a new snapshot. */
@@ -184,34 +69,43 @@ choose(const struct hr_box_store *s, const struct hr_box *b, const char *tag, ch
 					  : hr_box_store_choose(s, b->h->sid, tag, ret, err);
 }
 
+/* Copies the files of the box to the unfinished snapshot, and makes layers of them, on which boxes
+ * can be started without another copy. */
 static int
-make(struct hr_box_store *s, struct hr_box *b, const char *tag, char **ret_json, struct hr_err *err)
+copy(
+    const struct hr_box_store *s, const struct hr_box *b, struct hr_box_copy *c, struct hr_err *err)
 {
-	const bool paused = hr_box_is_frozen(b);
-	const char *group = paused ? NULL : hr_box_freezer(b);
-	HR_FREE char *to = hr_path_join(s->at, STORAGE);
 	HR_FREE char *storage = hr_sidecar_path(&b->side, STORAGE);
+	HR_FREE char *to = hr_path_join(s->at, STORAGE);
 	HR_FREE char *from = storage != NULL ? realpath(storage, NULL) : NULL;
-	HR_FREE char *name = NULL;
-	HR_BUF(said, SAID_MAX);
 	int r;
 
 	if (to == NULL || storage == NULL)
 		return hr_err_nomem(err);
 	if (from == NULL)
 		return hr_err_sys(err, errno, "%s", storage);
-	r = hr_box_copy(s->locks, from, to, group, b->most, &said, err);
-	/* the launcher may have been killed */
-	if (r < 0 && group != NULL)
-		(void)hr_box_freeze(b, false, NULL);
-	if (r == 0)
-		r = check_size(hr_buf_str(&said), b->most, err);
+	c->from = from;
+	c->to = to;
+	r = hr_box_copy(hr_box_is_frozen(b) ? NULL : b, c, err);
+	return r < 0 || c->shifted
+		   ? r
+		   : hr_box_layer_freeze(b->h->state_dir, to, hr_box_top(b->root), err);
+}
+
+static int
+make(struct hr_box_store *s, struct hr_box *b, const char *tag, char **ret_json, struct hr_err *err)
+{
+	const bool still = hr_box_is_frozen(b) || hr_box_freezer(b) != NULL;
+	struct hr_box_copy c = {.locks = s->locks, .most = b->most, .counted = b->counted};
+	HR_FREE char *name = NULL;
+	int r = copy(s, b, &c, err);
+
 	hr_fd_close(&s->locks[1]); /* the box need not wait for the readers of other snapshots */
 	while (r == 0) {
 		free(*ret_json);
 		*ret_json = NULL;
 		if (choose(s, b, tag, &name, err) < 0 ||
-		    compose(b, name, paused || group != NULL, hr_buf_str(&said), ret_json, err) < 0)
+		    compose(b, name, still, &c, ret_json, err) < 0)
 			return -1;
 		r = b->replaces && tag != NULL ? hr_box_store_replace(s, b->h, name, *ret_json, err)
 					       : hr_box_store_finish(s, name, *ret_json, err);
@@ -240,7 +134,8 @@ hr_box_snapshot(void *self, const char *tag, char **ret_json, struct hr_err *err
 	*ret_json = NULL;
 	if ((tag != NULL && hr_box_check_tag(tag, err) < 0) ||
 	    hr_box_store_open(&s, b->h, err) < 0 || choose(&s, b, tag, &name, err) < 0 ||
-	    hr_box_hold(b, &s.locks[1], err) < 0 || hr_box_store_begin(&s, b->h, err) < 0)
+	    hr_box_hold(b, &s.locks[1], err) < 0 || hr_box_layers_repair(b, err) < 0 ||
+	    hr_box_store_begin(&s, b->h, err) < 0)
 		return -1;
 	r = make(&s, b, tag, ret_json, err);
 	return r == 0 ? 0 : undo(&s, ret_json);
@@ -258,6 +153,7 @@ hr_box_snapshot_within(struct hr_sandbox *s, const char *tag, const struct hr_bo
 	if (is_box) {
 		((struct hr_box *)s->self)->most = bounds->most;
 		((struct hr_box *)s->self)->replaces = bounds->replaces;
+		((struct hr_box *)s->self)->counted = bounds->counted;
 	}
 	return hr_sandbox_snapshot(s, tag, ret_json, err);
 }
@@ -295,7 +191,8 @@ fill(const struct hr_box_store *s, const struct hr_box *b, const char *tag, cons
 	/* an earlier command may have been killed here */
 	if (hr_box_remove_tree(s->locks, part, err) < 0)
 		return -1;
-	if (hr_box_copy(s->locks, from, part, NULL, 0, NULL, err) < 0) {
+	if (hr_box_copy(NULL, &(struct hr_box_copy){.locks = s->locks, .from = from, .to = part},
+		err) < 0) {
 		(void)hr_box_remove_tree(s->locks, part, NULL);
 		return -1;
 	}
@@ -323,8 +220,33 @@ hr_box_fill(struct hr_box *b, struct hr_err *err)
 								: fill(&s, b, tag, storage, err);
 }
 
+/* Counts the files of a snapshot whose size nobody has asked for yet. */
+static int
+complete(struct json_object **record, const char *state_dir, const char *tag, struct hr_err *err)
+{
+	HR_CLEAN(hr_box_store_close) struct hr_box_store s = HR_BOX_STORE_CLOSED;
+	const struct hr_backend_host h = {.state_dir = state_dir};
+	HR_FREE char *storage = NULL;
+	HR_FREE char *json = NULL;
+	struct hr_box_copy size = {0};
+
+	/* another command may remove or replace it now */
+	if (hr_box_store_hold(&s, &h, tag, false, err) < 0)
+		return err->code == HR_E_NOTFOUND ? 0 : -1;
+	json_object_put(*record);
+	*record = hr_box_store_read(s.path, tag);
+	if (*record == NULL || hr_json_at(*record, "bytes") != NULL)
+		return 0;
+	if (hr_text_setf(&storage, err, "%s/%s/" STORAGE, s.path, tag) < 0 ||
+	    hr_box_count(state_dir, storage, &size, err) < 0 || add_size(*record, &size, err) < 0)
+		return -1;
+	json = hr_json_string(*record, HR_BOX_RECORD_MAX, err);
+	return json != NULL ? hr_box_store_write(&s, tag, json, err) : -1;
+}
+
 int
-hr_box_snapshots(const char *state_dir, const char *prefix, char **ret_json, struct hr_err *err)
+hr_box_snapshots(
+    const char *state_dir, const char *prefix, bool counted, char **ret_json, struct hr_err *err)
 {
 	HR_FREE char *path = hr_path_join(state_dir, HR_BOX_STORE);
 	HR_CLEAN(hr_strv_done) struct hr_strv names = {0};
@@ -347,8 +269,12 @@ hr_box_snapshots(const char *state_dir, const char *prefix, char **ret_json, str
 		qsort(names.v, names.n, sizeof(*names.v), hr_strv_compare);
 	for (i = 0; i < names.n; i++) {
 		struct json_object *o = hr_box_store_read(path, names.v[i]);
+		struct hr_err why = {0};
 
 		/* another command may remove it now */
+		if (counted && o != NULL && hr_json_at(o, "bytes") == NULL &&
+		    complete(&o, state_dir, names.v[i], &why) < 0 && o != NULL)
+			(void)hr_json_set(o, "uncounted", json_object_new_string(why.msg), NULL);
 		if (o != NULL && hr_json_append(list, o, err) < 0)
 			return -1;
 	}
@@ -362,9 +288,13 @@ int
 hr_box_snapshot_export(const struct hr_backend_host *h, const char *tag, int fd, struct hr_err *err)
 {
 	HR_CLEAN(hr_box_store_close) struct hr_box_store s = HR_BOX_STORE_CLOSED;
+	HR_CLEAN(hr_strv_done) struct hr_strv below = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv argv = {0};
 	HR_PUT struct json_object *o = NULL;
+	HR_FREE char *storage = NULL;
 	HR_FREE char *path = NULL;
 	HR_BUF(said, SAID_MAX);
+	size_t i;
 
 	if (hr_box_store_hold(&s, h, tag, false, err) < 0)
 		return -1;
@@ -374,8 +304,18 @@ hr_box_snapshot_export(const struct hr_backend_host *h, const char *tag, int fd,
 	o = hr_box_store_read(s.path, tag);
 	if (o == NULL)
 		return hr_box_no_snapshot(tag, err);
-	return run_program(s.locks, (const char *const[]){LAYER, "--export", path, NULL}, false,
-	    &(const struct hr_spawn_fd){fd, 1}, &said, err);
+	if (hr_text_setf(&storage, err, "%s/" STORAGE, path) < 0 ||
+	    hr_box_below(h->state_dir, storage, &below, err) < 0)
+		return -1;
+	hr_strv_add_all(&argv, (const char *const[]){LAYER, "--export", path, NULL});
+	for (i = below.n; i-- > 0;) {
+		hr_strv_add(&argv, "--layer");
+		hr_strv_add(&argv, below.v[i]);
+	}
+	if (argv.failed)
+		return hr_err_nomem(err);
+	return hr_box_run_program(
+	    s.locks, hr_strv_list(&argv), false, &(const struct hr_spawn_fd){fd, 1}, &said, err);
 }
 
 /* Makes the unfinished snapshot from the file, and names it. */
@@ -387,8 +327,8 @@ take(const struct hr_box_store *s, const char *tag, int fd, char **ret_json, str
 	HR_BUF(said, HR_BOX_RECORD_MAX);
 	int r;
 
-	if (run_program(s->locks, (const char *const[]){LAYER, "--import", s->at, tag, NULL}, false,
-		&(const struct hr_spawn_fd){fd, 0}, &said, err) < 0)
+	if (hr_box_run_program(s->locks, (const char *const[]){LAYER, "--import", s->at, tag, NULL},
+		false, &(const struct hr_spawn_fd){fd, 0}, &said, err) < 0)
 		return -1;
 	if (hr_json_decode(hr_buf_str(&said), said.len, &o, NULL) < 0)
 		return hr_err_set(err, HR_E_RUNTIME, LAYER " ended without a result");
@@ -451,6 +391,8 @@ hr_box_snapshot_remove(const struct hr_backend_host *h, const char *tag, struct 
 {
 	HR_CLEAN(hr_box_store_close) struct hr_box_store s = HR_BOX_STORE_CLOSED;
 
-	return hr_box_store_hold(&s, h, tag, true, err) < 0 ? -1
-							    : hr_box_store_remove(&s, tag, err);
+	if (hr_box_store_hold(&s, h, tag, true, err) < 0 || hr_box_store_remove(&s, tag, err) < 0)
+		return -1;
+	hr_box_layers_clean(h);
+	return 0;
 }

@@ -17,6 +17,8 @@
 #include "base/account.h"
 #include "base/err.h"
 #include "base/path.h"
+#include "base/text/text.h"
+#include "host/box/layers.h"
 #include "host/command.h"
 #include "host/common/module.h"
 #include "host/common/payload.h"
@@ -468,6 +470,8 @@ fill(struct spec *s, struct hr_err *err)
 {
 	const struct hr_box *b = s->b;
 	HR_FREE char *storage = hr_sidecar_path(&b->side, "storage");
+	HR_CLEAN(hr_strv_done) struct hr_strv below = {0};
+	HR_FREE char *journal = NULL;
 	char place[PATH_MAX], edge[PATH_MAX], root[PATH_MAX];
 	enum hr_box_net net;
 
@@ -484,7 +488,13 @@ fill(struct spec *s, struct hr_err *err)
 	if (s->root != NULL)
 		put(s, s->body, "root", json_object_new_string(root));
 	put(s, s->body, "network", json_object_new_string(hr_box_net_name(net)));
+	if (hr_box_below(b->h->state_dir, place, &below, err) < 0 ||
+	    hr_text_setf(&journal, err, "%s/" HR_BOX_JOURNAL, place) < 0)
+		return -1;
+	if (below.n > 0)
+		put(s, s->body, "below", hr_json_list(NULL, hr_strv_list(&below)));
 	(void)add_mount(s, edge, HR_SIDECAR_EDGE, false);
+	(void)add_mount(s, journal, HR_BOX_STATE_DIR, false);
 	environment(s);
 	/* the other variables must be complete */
 	if (net == HR_BOX_EGRESS && (hr_egress_files(&b->side, show_file, s, err) < 0 ||

@@ -17,6 +17,7 @@
 #include "base/path.h"
 #include "base/random.h"
 #include "base/text/text.h"
+#include "host/box/layers.h"
 #include "host/common/lock.h"
 #include "host/common/statedir.h"
 #include "host/records/record.h"
@@ -162,7 +163,10 @@ open_it(struct hr_box_store *s, const struct hr_backend_host *h, bool change, st
 	s->dir = s->path != NULL ? open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (s->dir < 0)
 		return hr_err_sys(err, errno, "open %s", path);
-	return change ? remove_leftovers(s, h, err) : 0;
+	if (!change)
+		return 0;
+	hr_box_layers_clean(h);
+	return remove_leftovers(s, h, err);
 }
 
 int
@@ -256,19 +260,28 @@ hr_box_store_choose(
 }
 
 static int
-write_record(const struct hr_box_store *s, const char *json, struct hr_err *err)
+write_record(const char *entry, const char *json, struct hr_err *err)
 {
-	HR_FREE char *record = hr_path_join(s->at, RECORD);
+	HR_FREE char *record = hr_path_join(entry, RECORD);
 
 	return record != NULL ? hr_path_write(record, json, strlen(json), 0600, err)
 			      : hr_err_nomem(err);
 }
 
 int
+hr_box_store_write(
+    const struct hr_box_store *s, const char *tag, const char *json, struct hr_err *err)
+{
+	HR_FREE char *entry = hr_path_join(s->path, tag);
+
+	return entry != NULL ? write_record(entry, json, err) : hr_err_nomem(err);
+}
+
+int
 hr_box_store_finish(
     const struct hr_box_store *s, const char *tag, const char *json, struct hr_err *err)
 {
-	if (write_record(s, json, err) < 0)
+	if (write_record(s->at, json, err) < 0)
 		return -1;
 	if (hr_path_rename_free(s->dir, s->name, s->dir, tag) == 0)
 		return 1;
@@ -291,7 +304,7 @@ hr_box_store_replace(struct hr_box_store *s, const struct hr_backend_host *h, co
 		r = hr_box_store_finish(s, tag, json, err);
 		goto out;
 	}
-	if (write_record(s, json, err) < 0)
+	if (write_record(s->at, json, err) < 0)
 		goto out;
 	if (renameat2(s->dir, s->name, s->dir, tag, RENAME_EXCHANGE) != 0) {
 		(void)hr_err_sys(err, errno, "replace the snapshot %s", tag);
@@ -302,6 +315,7 @@ hr_box_store_replace(struct hr_box_store *s, const struct hr_backend_host *h, co
 	/* the next change tries again to remove the replaced one */
 	if (hr_box_remove_tree(locks, s->at, &why) < 0 && h->log != NULL)
 		h->log(h->arg, why.msg);
+	hr_box_layers_clean(h);
 out:
 	hr_fd_close(&locks[0]);
 	return r;

@@ -40,6 +40,10 @@ int hr_box_store_hold(struct hr_box_store *s, const struct hr_backend_host *h, c
 /* Reads the record of a snapshot. Returns NULL if there is none. */
 struct json_object *hr_box_store_read(const char *store, const char *tag);
 
+/* Replaces the record of a snapshot that is held. */
+int hr_box_store_write(
+    const struct hr_box_store *s, const char *tag, const char *json, struct hr_err *err);
+
 /* Sets *ret to the tag of a new snapshot of a sandbox; the caller frees. tag NULL: one is chosen.
  * Fails if there is a snapshot of that tag. */
 int hr_box_store_choose(

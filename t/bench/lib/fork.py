@@ -9,6 +9,7 @@ from .tools import Failed
 
 MANY = "mkdir -p /workspace/many && cd /workspace/many && for d in {1..%d}; do mkdir $d && for f in {1..100}; do " \
        "head -c 2048 /dev/urandom >$d/$f || exit; done; done"
+AGAIN = "find /workspace -type f -exec touch {} +"  # what became a layer is changed again, in the box's top
 FEW = "few files"
 FLOOR = "cp -a of the storage"
 
@@ -35,6 +36,7 @@ def one_turn(place, container, i):
     copy = os.path.join(place.top, "copy")
     turn, todo = {}, ["fork", "snapshot", "cp"] + (["docker"] if container else [])
     for word in todo[i % len(todo):] + todo[:i % len(todo)]:
+        place.ok("run", "-n", "parent", AGAIN)
         if word == "fork":
             turn["fork"] = place.ms("fork", "-q", "parent", "branch")
             place.ok("down", "-q", "branch")
@@ -55,7 +57,8 @@ def container_like(place):
         return None
     name = "handrail-bench-fork-%d" % os.getpid()
     said(["docker", "create", "--name", name, IMAGE, "/bench_box", "now"])
-    said(["docker", "cp", storage_of(place) + "/root/.", name + ":/files"])  # no layers, which have whiteouts
+    place.ok("run", "-n", "parent", AGAIN)
+    said(["docker", "cp", storage_of(place) + "/root/workspace/.", name + ":/files"])  # no files with whiteouts
     return name
 
 

@@ -1,12 +1,13 @@
 """Users of the handrail command with sandboxes of the back-end "box": root's tests are root and another account."""
 
 import os
+import re
 import subprocess
 import time
 
 from . import process
 from .box import allowed, groups, run_each
-from .host import BUILD, PATIENCE, Host
+from .host import BUILD, PATIENCE, SRC, Host
 from .tap import Skip, equal
 
 UID = 54323  # of no account
@@ -98,6 +99,33 @@ class Boxes(Host):
         with open("/proc/self/mountinfo") as f:
             found += [line for line in f if self.top in line]
         return found
+
+
+def own_root_of(h):
+    """A directory with a system of its own, the server's program in it, and the options of a box with that root."""
+    with open(os.path.join(BUILD, "Makefile")) as f:
+        values = dict(re.findall(r"^(\w+) = (\S+)$", f.read(), re.M))
+    sbin = values["sbindir"]
+    while "$" in sbin:
+        sbin = re.sub(r"\$[({](\w+)[)}]", lambda m: values[m.group(1)], sbin)
+    root = h.directory("root")
+    for name in ("etc", "usr", "var", "home", "root", "tmp"):
+        h.directory("root", name)
+    for name in ("bin", "sbin", "lib", "lib64"):
+        if os.path.islink("/" + name):
+            os.symlink("usr/" + name, os.path.join(root, name))
+        elif os.path.isdir("/" + name):
+            raise Skip("needs a system whose /bin and /lib are links into /usr")
+    h.file("root:x:0:0::/root:/bin/bash\nwww-data:x:33:33::/:/bin/false\n", "root", "etc", "passwd")
+    h.file("root:x:0:\nsudo:x:27:\nwww-data:x:33:\n", "root", "etc", "group")
+    os.makedirs(root + sbin)
+    with open(root + sbin + "/handraild", "w") as f:
+        f.write('#!/bin/sh\nexec /mnt/build/handraild "$@"\n')
+    os.chmod(f.name, 0o755)
+    words = ("-s", "box.root=" + root, "-s", "sandbox.volumes=/usr:/usr:ro,%s:/mnt/build:ro,%s:/mnt/source:ro" % (
+        BUILD, SRC), "-e", "HANDRAIL_LIBEXECDIR=/mnt/build", "-e", "HANDRAIL_DATADIR=/mnt/source/conf")
+    os.chmod(os.path.join(root, "tmp"), 0o1777)
+    return root, f.name, words
 
 
 def why_none(uid):

@@ -1,0 +1,192 @@
+/* Copies and removes the files of boxes by the launcher, since those of a user's box can belong to
+ * subordinate ids. */
+#include "config.h"
+
+#include "host/box/copy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/process/spawn.h"
+#include "base/strv.h"
+#include "host/box/layers.h"
+#include "proto/json.h"
+
+#define FIRST_LOCK 3 /* the launcher's descriptors of locks begin here */
+#define SAID_MAX 4096
+#define TOO_LARGE 3 /* the launcher's status */
+#define REMOVALS 5  /* tries to remove a tree */
+
+int
+hr_box_run_program(const int locks[HR_BOX_LOCKS], const char *const *argv, bool thaws,
+    const struct hr_spawn_fd *data, struct hr_buf *out, struct hr_err *err)
+{
+	HR_FREE char *path = hr_box_program(argv[0], err);
+	int back[2], status = -1, i;
+	struct hr_spawn_fd fds[3 + HR_BOX_LOCKS];
+	/* The process that thaws a box outlives this one, and gets no signal of the terminal.
+	 * Others end, so that the next command can remove their files. */
+	struct hr_spawn sp = {.path = path,
+	    .argv = argv,
+	    .umask = -1,
+	    .fds = fds,
+	    .nfds = 2,
+	    .setsid = true,
+	    .pdeathsig = thaws ? 0 : SIGKILL};
+	const char *said;
+	bool large;
+	pid_t pid;
+
+	if (path == NULL)
+		return -1;
+	if (pipe2(back, O_CLOEXEC) != 0)
+		return hr_err_sys(err, errno, "a pipe");
+	fds[0] = (struct hr_spawn_fd){back[1], 2};
+	fds[1] = (struct hr_spawn_fd){back[1], 1};
+	if (data != NULL)
+		fds[data->to == 1 ? 1 : sp.nfds++] = *data;
+	for (i = 0; locks != NULL && i < HR_BOX_LOCKS; i++)
+		if (locks[i] >= 0)
+			fds[sp.nfds++] = (struct hr_spawn_fd){locks[i], FIRST_LOCK + i};
+	pid = hr_spawn(&sp, err);
+	hr_fd_close(&back[1]);
+	if (pid > 0)
+		(void)hr_path_read_fd(back[0], argv[0], out, NULL);
+	hr_fd_close(&back[0]);
+	if (pid < 0)
+		return -1;
+	if (hr_spawn_end(pid, &status) < 0)
+		return hr_err_sys(err, errno, "wait for %s", argv[0]);
+	if (status == 0)
+		return 0;
+	large = WIFEXITED(status) && WEXITSTATUS(status) == TOO_LARGE;
+	said = hr_buf_str(out);
+	if (strncmp(said, argv[0], strlen(argv[0])) == 0 &&
+	    strncmp(said + strlen(argv[0]), ": ", 2) == 0)
+		said += strlen(argv[0]) + 2;
+	return hr_err_set(err, large ? HR_E_TOOLARGE : HR_E_RUNTIME, "%.*s%s%s%s",
+	    (int)strcspn(said, "\n"), said, *said != '\0' ? "" : argv[0], *said != '\0' ? "" : ": ",
+	    *said != '\0' ? "" : hr_exit_words(status));
+}
+
+int
+hr_box_remove_tree(const int locks[HR_BOX_LOCKS], const char *path, struct hr_err *err)
+{
+	const char *const argv[] = {"handrail-box", "--remove", path, NULL};
+	HR_BUF(out, SAID_MAX);
+	int i, r = -1;
+
+	/* the first process of a box whose launcher was killed can make files until it ends */
+	for (i = 0; r < 0 && i < REMOVALS; i++) {
+		if (access(path, F_OK) != 0 || hr_path_remove(path, NULL) == 0)
+			return 0;
+		hr_buf_reset(&out);
+		r = hr_box_run_program(locks, argv, false, NULL, &out, err);
+	}
+	return r;
+}
+
+/* ---- copies ---- */
+
+/* The parts of a storage that a copy lacks: the server's journal, and the links to layers. */
+#define WITHOUT "--without", HR_BOX_JOURNAL, "--without", "below"
+
+/* Adds the arguments that let the launcher exchange the root of a running box. */
+static int
+add_shift(struct hr_strv *argv, const struct hr_box *b, const struct hr_box_layer *l,
+    const char *storage, struct hr_err *err)
+{
+	HR_CLEAN(hr_strv_done) struct hr_strv below = {0};
+	size_t i;
+
+	if (hr_box_below(b->h->state_dir, storage, &below, err) < 0)
+		return -1;
+	hr_strv_add(argv, "--shift");
+	hr_strv_addf(argv, "%d", (int)b->pid);
+	hr_strv_add(argv, l->path);
+	for (i = 0; i < below.n; i++) {
+		hr_strv_add(argv, "--below");
+		hr_strv_add(argv, below.v[i]);
+	}
+	if (b->root != NULL) {
+		hr_strv_add(argv, "--root");
+		hr_strv_add(argv, b->root);
+	}
+	return 0;
+}
+
+/* Takes what the launcher has printed. */
+static int
+take_result(struct hr_box_copy *c, const char *said, struct hr_err *err)
+{
+	HR_PUT struct json_object *o = NULL;
+
+	if (hr_json_decode(said, strlen(said), &o, NULL) < 0)
+		return hr_err_set(err, HR_E_RUNTIME, "the launcher did not report what it copied");
+	c->shifted = hr_json_true_at(o, "shifted");
+	c->files = hr_json_int_at(o, "files");
+	c->bytes = hr_json_int_at(o, "bytes");
+	/* the size of a snapshot of btrfs is known afterwards */
+	if (c->most > 0 && c->bytes > c->most)
+		return hr_err_set(err, HR_E_TOOLARGE,
+		    "the snapshot would take %" PRId64 " bytes, more than %" PRId64, c->bytes,
+		    c->most);
+	return 0;
+}
+
+int
+hr_box_copy(const struct hr_box *b, struct hr_box_copy *c, struct hr_err *err)
+{
+	HR_CLEAN(hr_box_layer_end) struct hr_box_layer l = HR_BOX_LAYER_NONE;
+	HR_CLEAN(hr_strv_done) struct hr_strv argv = {0};
+	const char *group = b != NULL ? hr_box_freezer(b) : NULL;
+	bool shift = group != NULL && b->h->state_dir != NULL && b->pid > 0;
+	HR_BUF(said, SAID_MAX);
+	int r;
+
+	hr_strv_add_all(&argv, (const char *const[]){"handrail-box", "--copy", c->from, c->to,
+				   WITHOUT, group != NULL ? "--freeze" : NULL, group, NULL});
+	/* all files are copied where there cannot be another layer */
+	shift = shift && hr_box_layer_begin(&l, b->h->state_dir, c->from, NULL) == 0;
+	if (shift && add_shift(&argv, b, &l, c->from, err) < 0)
+		return -1;
+	if (c->counted) {
+		hr_strv_add(&argv, "--most");
+		hr_strv_addf(&argv, "%" PRId64, c->most > 0 ? c->most : INT64_MAX);
+	}
+	if (argv.failed)
+		return hr_err_nomem(err);
+	r = hr_box_run_program(c->locks, hr_strv_list(&argv), group != NULL, NULL, &said, err);
+	/* the launcher may have been killed */
+	if (r < 0 && group != NULL)
+		(void)hr_box_freeze(b, false, NULL);
+	if (r == 0 && (shift || c->counted))
+		r = take_result(c, hr_buf_str(&said), err);
+	hr_box_layer_end(&l); /* a layer that got no files goes */
+	return r < 0 ? -1 : hr_box_below_share(c->from, c->to, err);
+}
+
+int
+hr_box_count(
+    const char *state_dir, const char *storage, struct hr_box_copy *ret, struct hr_err *err)
+{
+	HR_CLEAN(hr_strv_done) struct hr_strv argv = {0};
+	HR_BUF(said, SAID_MAX);
+
+	hr_strv_add_all(&argv, (const char *const[]){"handrail-box", "--size", storage, NULL});
+	if (hr_box_below(state_dir, storage, &argv, err) < 0)
+		return -1;
+	if (argv.failed)
+		return hr_err_nomem(err);
+	return hr_box_run_program(NULL, hr_strv_list(&argv), false, NULL, &said, err) < 0
+		   ? -1
+		   : take_result(ret, hr_buf_str(&said), err);
+}

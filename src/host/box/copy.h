@@ -1,0 +1,33 @@
+/* hr_box_copy: copies and removes the files of boxes by the launcher. */
+#ifndef HR_HOST_BOX_COPY_H
+#define HR_HOST_BOX_COPY_H
+
+#include "base/process/spawn.h"
+#include "host/box/box_int.h"
+
+/* Runs a program of boxes with these arguments. It keeps the locks, so that they hold until the
+ * files are at rest. `thaws`: it has frozen a box. `data`: its input or output; NULL: the output is
+ * appended to *out. Returns 0, or -1 with *err set. */
+int hr_box_run_program(const int locks[HR_BOX_LOCKS], const char *const *argv, bool thaws,
+    const struct hr_spawn_fd *data, struct hr_buf *out, struct hr_err *err);
+
+struct hr_box_copy {
+	const int *locks; /* HR_BOX_LOCKS of them */
+	const char *from; /* a storage, which the caller keeps from other commands */
+	const char *to;   /* the name of a new directory, which may be there after a failure */
+	int64_t most;     /* bytes that the copy may take; 0: no limit */
+	bool counted;     /* true: the files are counted */
+	/* the result */
+	bool shifted;         /* the root of the box was not copied: it became a layer of both */
+	int64_t files, bytes; /* all that the copy shows, if that is counted */
+};
+
+/* Copies a storage without the server's journal, while the box b that uses it stands still (NULL:
+ * none does). Fails with HR_E_TOOLARGE if the copy would take more bytes than `most`, unless it
+ * shares them with the original. Returns 0, or -1 with *err set. */
+int hr_box_copy(const struct hr_box *b, struct hr_box_copy *c, struct hr_err *err);
+/* Counts the files of a storage and its layers: sets the members `files` and `bytes`. */
+int hr_box_count(
+    const char *state_dir, const char *storage, struct hr_box_copy *ret, struct hr_err *err);
+
+#endif

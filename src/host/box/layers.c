@@ -1,0 +1,321 @@
+/* Keeps the layers of files that boxes and snapshots share. */
+#include "config.h"
+
+#include "host/box/layers.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/dir.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/random.h"
+#include "base/text/text.h"
+
+#define LAYERS "layers"
+#define FILES "files"
+#define REF "ref"
+#define BELOW "below"
+#define DIGITS 16
+#define NUMBER "%02zu"
+
+const char *
+hr_box_top(const char *root)
+{
+	return root == NULL ? "root" : "layers/root/upper";
+}
+
+/* ---- the layers of a storage ---- */
+
+/* Reads the id of a layer that number n of a storage refers to. */
+static int
+read_id(const char *storage, size_t n, char id[DIGITS + 2], struct hr_err *err)
+{
+	HR_FREE char *path = NULL;
+	HR_BUF(text, DIGITS + 1);
+
+	if (hr_text_setf(&path, err, "%s/" BELOW "/" NUMBER, storage, n) < 0 ||
+	    hr_path_read(path, &text, err) < 0)
+		return -1;
+	(void)snprintf(id, DIGITS + 2, "%s", hr_buf_str(&text));
+	if (strspn(id, "0123456789abcdef") != DIGITS || strcmp(id + DIGITS, "\n") != 0)
+		return hr_err_set(err, HR_E_INVAL, "%s is damaged", path);
+	id[DIGITS] = '\0';
+	return 0;
+}
+
+/* Sets *ret to the number of layers of a storage. */
+static int
+count(const char *storage, size_t *ret, struct hr_err *err)
+{
+	HR_FREE char *path = NULL;
+
+	for (*ret = 0; *ret < HR_BOX_BELOW_MAX; ++*ret) {
+		if (hr_text_setf(&path, err, "%s/" BELOW "/" NUMBER, storage, *ret) < 0)
+			return -1;
+		if (access(path, F_OK) != 0)
+			return errno == ENOENT ? 0 : hr_err_sys(err, errno, "%s", path);
+	}
+	return 0;
+}
+
+/* Sets *ret to the path of `name` in the layer of that number. */
+static int
+in_layer(const char *state_dir, const char *storage, size_t n, const char *name, char **ret,
+    struct hr_err *err)
+{
+	char id[DIGITS + 2];
+
+	return read_id(storage, n, id, err) < 0
+		   ? -1
+		   : hr_text_setf(ret, err, "%s/" LAYERS "/%s/%s", state_dir, id, name);
+}
+
+int
+hr_box_below(const char *state_dir, const char *storage, struct hr_strv *ret, struct hr_err *err)
+{
+	HR_FREE char *path = NULL;
+	size_t n;
+
+	if (count(storage, &n, err) < 0)
+		return -1;
+	if (n > 0 && state_dir == NULL)
+		return hr_err_set(err, HR_E_INVAL, "a box with layers needs a state directory");
+	while (n-- > 0) {
+		char place[PATH_MAX];
+
+		if (in_layer(state_dir, storage, n, FILES, &path, err) < 0)
+			return -1;
+		/* a command that was killed before the layer had files has left the newest */
+		if (realpath(path, place) != NULL)
+			hr_strv_add(ret, place);
+		else if (errno != ENOENT)
+			return hr_err_sys(err, errno, "%s", path);
+	}
+	return ret->failed ? hr_err_nomem(err) : 0;
+}
+
+int
+hr_box_below_share(const char *from, const char *to, struct hr_err *err)
+{
+	HR_FREE char *dir = hr_path_join(to, BELOW);
+	size_t i, n;
+
+	if (dir == NULL)
+		return hr_err_nomem(err);
+	if (count(from, &n, err) < 0)
+		return -1;
+	if (n > 0 && mkdir(dir, 0700) != 0 && errno != EEXIST)
+		return hr_err_sys(err, errno, "create %s", dir);
+	for (i = 0; i < n; i++) {
+		HR_FREE char *old = NULL;
+		HR_FREE char *new = NULL;
+
+		if (hr_text_setf(&old, err, "%s/" BELOW "/" NUMBER, from, i) < 0 ||
+		    hr_text_setf(&new, err, "%s/" BELOW "/" NUMBER, to, i) < 0)
+			return -1;
+		if (link(old, new) != 0)
+			return hr_err_sys(err, errno, "link %s", new);
+	}
+	return 0;
+}
+
+/* ---- new layers ---- */
+
+/* Makes the directory of a layer and holds it. */
+static int
+make_layer(struct hr_box_layer *l, const char *state_dir, char id[DIGITS + 1], struct hr_err *err)
+{
+	HR_FREE char *dir = hr_path_join(state_dir, LAYERS);
+	struct stat held, named;
+
+	if (dir == NULL)
+		return hr_err_nomem(err);
+	/* another command may take the layer, or an empty directory, for a leftover before the
+	 * layer is held */
+	do {
+		hr_fd_close(&l->lock);
+		if (hr_random_hex(id, DIGITS, err) < 0 ||
+		    hr_text_setf(&l->path, err, "%s/%s", dir, id) < 0)
+			return -1;
+		if ((mkdir(dir, 0700) != 0 && errno != EEXIST) ||
+		    (mkdir(l->path, 0700) != 0 && errno != ENOENT))
+			return hr_err_sys(err, errno, "create %s", l->path);
+		l->lock = open(l->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (l->lock < 0 ? errno != ENOENT : flock(l->lock, LOCK_EX) != 0)
+			return hr_err_sys(err, errno, "hold %s", l->path);
+	} while (l->lock < 0 || fstat(l->lock, &held) != 0 || stat(l->path, &named) != 0 ||
+		 held.st_ino != named.st_ino);
+	return 0;
+}
+
+int
+hr_box_layer_begin(
+    struct hr_box_layer *l, const char *state_dir, const char *storage, struct hr_err *err)
+{
+	HR_FREE char *below = hr_path_join(storage, BELOW);
+	HR_FREE char *ref = NULL;
+	HR_CLOSE int fd = -1;
+	char id[DIGITS + 2];
+	size_t n;
+
+	if (below == NULL)
+		return hr_err_nomem(err);
+	if (count(storage, &n, err) < 0)
+		return -1;
+	if (n == HR_BOX_BELOW_MAX)
+		return hr_err_set(err, HR_E_TOOLARGE, "the box has %zu layers already", n);
+	if (make_layer(l, state_dir, id, err) < 0 ||
+	    hr_text_setf(&ref, err, "%s/" REF, l->path) < 0)
+		return -1;
+	id[DIGITS] = '\n';
+	fd = openat(l->lock, REF, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return hr_err_sys(err, errno, "create %s", ref);
+	if (hr_fd_write_full(fd, id, DIGITS + 1, err) < 0)
+		return -1;
+	if (mkdir(below, 0700) != 0 && errno != EEXIST)
+		return hr_err_sys(err, errno, "create %s", below);
+	if (hr_text_setf(&l->link, err, "%s/" NUMBER, below, n) < 0)
+		return -1;
+	return link(ref, l->link) == 0 ? 0 : hr_err_sys(err, errno, "create %s", l->link);
+}
+
+void
+hr_box_layer_end(struct hr_box_layer *l)
+{
+	/* a layer that got no files has no user */
+	if (l->lock >= 0 && faccessat(l->lock, FILES, F_OK, 0) != 0 && errno == ENOENT) {
+		if (l->link != NULL) {
+			(void)unlink(l->link);
+			l->link[hr_path_leaf(l->link) - l->link - 1] = '\0';
+			(void)rmdir(l->link); /* fails if there are other layers */
+		}
+		(void)unlinkat(l->lock, REF, 0);
+		(void)rmdir(l->path);
+	}
+	hr_fd_close(&l->lock);
+	free(l->path);
+	free(l->link);
+	l->path = l->link = NULL;
+}
+
+int
+hr_box_layer_freeze(const char *state_dir, const char *storage, const char *top, struct hr_err *err)
+{
+	HR_CLEAN(hr_box_layer_end) struct hr_box_layer l = HR_BOX_LAYER_NONE;
+	HR_FREE char *from = hr_path_join(storage, top);
+
+	if (from == NULL)
+		return hr_err_nomem(err);
+	if (access(from, F_OK) != 0)
+		return errno == ENOENT ? 0 : hr_err_sys(err, errno, "%s", from);
+	/* a storage without another layer keeps its files, as a subvolume does */
+	if (hr_box_layer_begin(&l, state_dir, storage, NULL) < 0)
+		return 0;
+	return renameat(AT_FDCWD, from, l.lock, FILES) == 0 || errno == EXDEV
+		   ? 0
+		   : hr_err_sys(err, errno, "move %s", from);
+}
+
+/* ---- leftovers ---- */
+
+/* Returns 1 if the root of a running box has its changes in the directory `top`, 0 if not, or -1
+ * with *err set. */
+static int
+is_top(const struct hr_box *b, const char *top, struct hr_err *err)
+{
+	char name[] = ".handrail-0123456789abcdef";
+	HR_CLOSE int dir = open(top, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	HR_FREE char *seen = NULL;
+	HR_CLOSE int fd = -1;
+	struct stat st;
+	int r;
+
+	if (hr_random_hex(name + sizeof(name) - 1 - DIGITS, DIGITS, err) < 0 ||
+	    hr_text_setf(&seen, err, "/proc/%d/root/%s", (int)b->pid, name) < 0)
+		return -1;
+	fd = dir >= 0 ? openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+	if (fd < 0)
+		return hr_err_sys(err, errno, "make a file in %s", top);
+	r = lstat(seen, &st) == 0 ? 1 : errno == ENOENT ? 0 : -1;
+	if (r < 0)
+		(void)hr_err_sys(err, errno, "look at the root of the box");
+	(void)unlinkat(dir, name, 0);
+	return r;
+}
+
+int
+hr_box_layers_repair(const struct hr_box *b, struct hr_err *err)
+{
+	HR_FREE char *storage = hr_sidecar_path(&b->side, "storage");
+	HR_FREE char *top = storage != NULL ? hr_path_join(storage, hr_box_top(b->root)) : NULL;
+	HR_FREE char *files = NULL;
+	HR_FREE char *newest = NULL;
+	size_t n;
+	int r;
+
+	if (top == NULL)
+		return hr_err_nomem(err);
+	if (count(storage, &n, err) < 0)
+		return -1;
+	if (n == 0 || b->pid == 0)
+		return 0;
+	if (in_layer(b->h->state_dir, storage, n - 1, FILES, &files, err) < 0 ||
+	    hr_text_setf(&newest, err, "%s/" BELOW "/" NUMBER, storage, n - 1) < 0)
+		return -1;
+	r = access(files, F_OK) == 0 ? is_top(b, top, err) : 0;
+	if (r != 0)
+		return r < 0 ? -1 : 0;
+	if (access(files, F_OK) == 0 &&
+	    renameat2(AT_FDCWD, top, AT_FDCWD, files, RENAME_EXCHANGE) != 0)
+		return hr_err_sys(err, errno, "give the box its files again");
+	if (unlink(newest) != 0)
+		return hr_err_sys(err, errno, "remove %s", newest);
+	hr_box_layers_clean(b->h);
+	return 0;
+}
+
+/* Removes a layer unless a storage or a command uses it. */
+static void
+clean_one(const struct hr_backend_host *h, const char *path)
+{
+	int locks[HR_BOX_LOCKS] = {-1, -1};
+	HR_FREE char *text = NULL;
+	struct hr_err why = {0};
+	struct stat st;
+
+	locks[0] = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (locks[0] >= 0 && flock(locks[0], LOCK_EX | LOCK_NB) == 0 &&
+	    (fstatat(locks[0], REF, &st, AT_SYMLINK_NOFOLLOW) != 0 || st.st_nlink == 1) &&
+	    hr_box_remove_tree(locks, path, &why) < 0 && h->log != NULL &&
+	    hr_text_setf(&text, NULL, "The unused layer %s stays: %s", path, why.msg) == 0)
+		h->log(h->arg, text);
+	hr_fd_close(&locks[0]);
+}
+
+void
+hr_box_layers_clean(const struct hr_backend_host *h)
+{
+	HR_FREE char *dir = h->state_dir != NULL ? hr_path_join(h->state_dir, LAYERS) : NULL;
+	HR_CLOSEDIR DIR *d = dir != NULL ? opendir(dir) : NULL;
+	const struct dirent *e;
+
+	while (d != NULL && (e = hr_dir_next(d)) != NULL) {
+		HR_FREE char *path = hr_path_join(dir, e->d_name);
+
+		if (path != NULL && e->d_name[0] != '.')
+			clean_one(h, path);
+	}
+	if (dir != NULL)
+		(void)rmdir(dir); /* fails while there are layers */
+}

@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""Layers that boxes and snapshots share: whose files change, what is copied, and that nothing is left of them.
+As root each case is done twice, by root and by another account."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import process  # noqa: E402
+from lib.host import PATIENCE  # noqa: E402
+from lib.hostbox import Boxes, end, own_root_of, run, stored  # noqa: E402
+from lib.tap import Skip, equal  # noqa: E402
+
+
+class Sharers(Boxes):
+    def snapshot(self, name, tag):
+        """Makes a snapshot; returns True if the box could share its files: its processes stood still."""
+        return json.loads(self.ok("snapshot", name, tag, "--json"))["still"]
+
+    def need_still(self, name="one"):
+        if not self.snapshot(name, "still"):
+            self.ok("snapshot", "rm", "still")
+            self.ok("down", "-q", name)
+            raise Skip("boxes of this account have no control group: they need cgroup 2, and a group for the account")
+        self.ok("snapshot", "rm", "still")
+
+
+def layers(h):
+    """The ids of the layers that are there."""
+    path = h.path("state", "layers")
+    return sorted(os.listdir(path)) if os.path.isdir(path) else []
+
+
+def below(h, *names):
+    """The layers on which a storage lies, the lowest first."""
+    path = h.path("state", *names, "storage", "below")
+    if not os.path.isdir(path):
+        return []
+    return [open(os.path.join(path, n)).read().strip() for n in sorted(os.listdir(path))]
+
+
+def in_layer(h, id_, path):
+    return h.path("state", "layers", id_, "files", path)
+
+
+def shares(h):
+    """The files of a snapshot are those of the box, not copies, and both go on by themselves."""
+    h.ok("up", "-q", "one")
+    h.ok("run", "-n", "one", "mkdir -p d/e; echo first >d/f; echo gone >d/gone; echo e >d/e/f; X=1; cd d")
+    inode = os.stat(h.path("state", "one.own", "storage", "root", "workspace", "d", "f")).st_ino
+    shared = h.snapshot("one", "s")
+    made = layers(h)
+    equal((len(made), below(h, "one.own"), below(h, "snapshots", "s")), (1, made if shared else [], made))
+    equal(os.stat(in_layer(h, made[0], "workspace/d/f")).st_ino == inode, shared)
+    equal(h.ok("run", "-n", "one", "echo $X $OLDPWD; pwd; cat f; echo second >f; rm gone; mv e new; ls -1A; cat new/f")
+          .splitlines(), ["1 /workspace", "/workspace/d", "first", "f", "new", "e"])
+    h.ok("up", "-q", "two", "--from", "s")
+    h.ok("up", "-q", "three", "--from", "s")
+    equal(h.ok("run", "-n", "two", "cd d; cat f gone e/f; echo third >f; rm -r e; mkdir e; ls -1A e"),
+          "first\ngone\ne\n")
+    equal(h.ok("run", "-n", "three", "cat d/f d/gone d/e/f"), "first\ngone\ne\n")
+    equal(h.ok("run", "-n", "one", "cat f; ls -1A"), "second\nf\nnew\n")
+    equal(h.ok("run", "-n", "two", "cat f; ls -1A"), "third\ne\nf\ngone\n")
+    equal(layers(h), made, "a start makes none")
+    h.ok("snapshot", "rm", "s")
+    equal(layers(h), made, "boxes use it")
+    h.ok("down", "-q", "one", "two")
+    equal(h.ok("run", "-n", "three", "cat d/f"), "first\n")
+    end(h, "three")
+    equal(layers(h), [])
+
+
+def again(h):
+    """A box that lies on layers starts again with its files, and so do the snapshots of its snapshots."""
+    h.ok("up", "-q", "one")
+    h.need_still()
+    for i in range(4):
+        h.ok("run", "-n", "one", "mkdir -p d; echo %d >d/f%d; rm -f d/f%d; echo %d >d/same" % (i, i, i - 2, i))
+        h.ok("snapshot", "one", "s%d" % i)
+    equal(len(below(h, "one.own")), 5)
+    pid = h.box("one")["pid"]
+    os.kill(pid, signal.SIGKILL)
+    equal(process.wait_gone(pid, PATIENCE), True)
+    h.ok("up", "-q", "one")
+    see = "cd /workspace/d; ls -1; cat same"
+    equal(h.ok("run", "-n", "one", see), "f2\nf3\nsame\n3\n")
+    h.ok("up", "-q", "two", "--from", "s1")
+    equal(h.ok("run", "-n", "two", see), "f0\nf1\nsame\n1\n")
+    h.ok("run", "-n", "two", "rm -r /workspace/d; mkdir /workspace/d; echo x >/workspace/d/same")
+    h.ok("snapshot", "two", "t")
+    h.ok("up", "-q", "three", "--from", "t")
+    equal(h.ok("run", "-n", "three", see), "same\nx\n", "a directory that replaced another one hides its files")
+    end(h, "one", "two", "three")
+    equal(len(layers(h)), 6)
+    h.ok("snapshot", "rm", "s0", "s1", "s2")
+    equal(len(layers(h)), 6, "others lie on them")
+    h.ok("snapshot", "rm", "s3")
+    equal(len(layers(h)), 4)
+    h.ok("snapshot", "rm", "t")
+    equal(layers(h), [])
+
+
+def many(h):
+    """More snapshots than a box can have layers are made, too."""
+    h.ok("up", "-q", "one")
+    h.need_still()
+    for i in range(43):
+        h.ok("run", "-n", "one", "echo %d >>/workspace/f" % i)
+        h.ok("snapshot", "one", "s%d" % i)
+    equal(len(below(h, "one.own")), 40)
+    for i in (0, 20, 42):
+        h.ok("up", "-q", "two", "--from", "s%d" % i)
+        equal(h.ok("run", "-n", "two", "tail -n 1 /workspace/f; wc -l </workspace/f"), "%d\n%d\n" % (i, i + 1))
+        h.ok("down", "-q", "two")
+    equal(h.ok("run", "-n", "one", "wc -l <f"), "43\n")
+    end(h, "one")
+    h.ok("snapshot", "rm", *stored(h))
+    equal(layers(h), [])
+
+
+READY = "open(\"/dev/shm/ready\", \"w\").close(); time.sleep(1000)"
+WATCH = "c = ctypes.CDLL(None); c.inotify_add_watch(c.inotify_init(), b\"/workspace\", 2)"
+LISTEN = "s = socket.socket(socket.AF_UNIX); s.bind(\"/workspace/s\"); s.listen()"
+
+
+def copied(h):
+    """A process that would lose its files keeps them: then the snapshot is a copy, and the box stays as it is."""
+    program = "mkfifo /dev/shm/ready; (cd /; exec python3 -c 'import ctypes, socket, time; %s; %s') & " \
+              "cat /dev/shm/ready"
+    for what, line in (("directory", "sleep 1000 &"), ("file", "exec 7<f; cd /"), ("watch", program % (WATCH, READY)),
+                       ("socket", program % (LISTEN, READY))):
+        h.ok("up", "-q", "one")
+        h.ok("run", "-n", "one", "echo x >f; " + line)
+        h.ok("snapshot", "one", what)
+        equal(below(h, "one.own"), [], what)
+        h.ok("up", "-q", "two", "--from", what)
+        equal(h.ok("run", "-n", "two", "cat /workspace/f"), "x\n", what)
+        end(h, "one", "two")
+        h.ok("snapshot", "rm", what)
+        equal(layers(h), [], what)
+
+
+def branches(h):
+    """Branches share the files of their parent, and those of a paused one share one copy."""
+    h.ok("up", "-q", "one")
+    h.ok("run", "-n", "one", "mkdir d; echo x >d/f; cd d; V=1")
+    shared = json.loads(h.ok("fork", "one", "a", "--count", "3", "--json"))["still"]
+    made = layers(h)
+    own = made if shared else []
+    equal((len(made), [below(h, n + ".own") for n in ("one", "a-1", "a-2", "a-3")]), (1, [own] + [made] * 3))
+    for n in ("a-1", "a-2", "a-3"):
+        equal(h.ok("run", "-n", n, "echo $V; pwd; cat f; echo %s >f" % n), "1\n/workspace/d\nx\n")
+    equal(h.ok("run", "-n", "one", "pwd; cat f; echo y >f; cat f"), "/workspace/d\nx\ny\n")
+    equal(h.ok("run", "-n", "a-2", "cat f"), "a-2\n")
+    h.ok("fork", "a-2", "b")
+    equal(h.ok("run", "-n", "b", "pwd; cat f"), "/workspace/d\na-2\n")
+    h.ok("run", "-n", "one", "sleep 1000 &")
+    h.ok("fork", "one", "c", "--count", "2")
+    equal((below(h, "one.own"), len(below(h, "c-1.own")), below(h, "c-1.own") == below(h, "c-2.own")),
+          (own, len(own) + 1, True))
+    equal(h.ok("run", "-n", "c-2", "cat f"), "y\n")
+    end(h, "one", "a-1", "a-2", "a-3", "b", "c-1", "c-2")
+    equal(layers(h), [])
+
+
+def killed(h):
+    """Commands that are killed at any time leave a box that goes on with its files, and no layer."""
+    h.ok("up", "-q", "one")
+    h.need_still()
+    h.ok("run", "-n", "one", "mkdir d; cd d; for i in {1..50}; do echo 0 >f$i; done")
+    random.seed(37)
+    for i in range(1, 61):
+        command = h.popen("snapshot", "one", "s%d" % i)
+        time.sleep(random.random() * .04)
+        everything = random.random() < .5
+        for pid in process.children(command.pid) if everything else ():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        command.kill()
+        command.communicate()
+        if everything:
+            h("resume", "one")  # both were killed
+        equal(h.ok("run", "-n", "one", "cat f%d; echo %d >f%d; pwd" % (i % 50 + 1, i, i % 50 + 1)),
+              "%d\n/workspace/d\n" % (i - 50 if i >= 50 else 0), i)
+    h.ok("snapshot", "one", "last")
+    h.ok("up", "-q", "two", "--from", "last")
+    see = "cd /workspace/d; cat f*"
+    equal(h.ok("run", "-n", "two", see), h.ok("run", "-n", "one", see))
+    end(h, "one", "two")
+    h.ok("snapshot", "rm", *stored(h))
+    equal(layers(h), [])
+
+
+def stale(h):
+    """A command that was killed when the names were exchanged, but not the root of the box, is set right."""
+    h.ok("up", "-q", "one")
+    h.need_still()
+    h.ok("run", "-n", "one", "echo x >f")
+    storage = h.path("state", "one.own", "storage")
+    os.makedirs(h.path("state", "layers", "0123456789abcdef"), 0o700)
+    ref = h.path("state", "layers", "0123456789abcdef", "ref")
+    with open(ref, "w") as f:
+        f.write("0123456789abcdef\n")
+    os.link(ref, storage + "/below/01")
+    os.rename(storage + "/root", in_layer(h, "0123456789abcdef", ""))
+    os.mkdir(storage + "/root", 0o755)
+    for folder in (h.path("state", "layers"), storage + "/below", storage + "/root"):
+        for path in [folder] + [os.path.join(a, n) for a, b, c in os.walk(folder) for n in b + c]:
+            if h.uid and os.lstat(path).st_uid == 0:
+                os.lchown(path, h.uid, h.uid)
+    h.ok("run", "-n", "one", "echo y >>f")
+    h.ok("snapshot", "one", "s")
+    h.ok("run", "-n", "one", "echo z >>f")
+    equal(("0123456789abcdef" in layers(h), len(below(h, "one.own"))), (False, 2))
+    h.ok("up", "-q", "two", "--from", "s")
+    equal(h.ok("run", "-n", "two", "cat f"), "x\ny\n")
+    equal(h.ok("run", "-n", "one", "cat f"), "x\ny\nz\n")
+    end(h, "one", "two")
+    h.ok("snapshot", "rm", "s")
+    equal(layers(h), [])
+
+
+def rooted(h):
+    """The box with a root directory of its own shares its files, too, and keeps what it changed of the directory's."""
+    h.env["RUN_AS_OPENHANDS"] = "false"
+    root, _, words = own_root_of(h)
+    h.ok("up", "-q", "one", *words)
+    h.ok("run", "-n", "one", "echo x >f; echo '10.1.1.1 friend' >>/etc/hosts; rm -r /home; mkdir /home; "
+         "echo new >/etc/new")
+    shared = h.snapshot("one", "s")
+    equal(len(below(h, "one.own")), int(shared))
+    h.ok("run", "-n", "one", "echo y >f; rm /etc/new")
+    h.ok("up", "-q", "two", "--from", "s", *words)
+    equal(h.ok("run", "-n", "two", "cat f /etc/new; grep -c friend /etc/hosts; ls -1A /home; cut -d: -f1 /etc/passwd | "
+               "head -1"), "x\nnew\n1\nroot\n")
+    equal(h.ok("run", "-n", "one", "cat f; ls /etc/new 2>&1 | grep -o 'No such'"), "y\nNo such\n")
+    h.ok("run", "-n", "one", "rm /workspace/f; echo z >/workspace/g")
+    h.snapshot("one", "t")
+    h.ok("up", "-q", "three", "--from", "t", *words)
+    equal(h.ok("run", "-n", "three", "ls -1 /workspace"), "g\n")
+    end(h, "one", "two", "three")
+    h.ok("snapshot", "rm", "s", "t")
+    equal((layers(h), os.listdir(os.path.join(root, "etc")).count("new")), ([], 0))
+
+
+def counted(h):
+    """The list has the size of all that a snapshot shows, with the files that it shares."""
+    h.ok("up", "-q", "one")
+    h.ok("run", "-n", "one", "head -c 3000000 /dev/urandom >large")
+    h.ok("snapshot", "one", "s")
+    h.ok("run", "-n", "one", "head -c 2000000 /dev/urandom >more")
+    h.ok("snapshot", "one", "t")
+    sizes = {o["tag"]: o["bytes"] for o in json.loads(h.ok("snapshot", "ls", "--json"))}
+    h.ok("run", "-n", "one", "for i in {1..260}; do mkdir d && cd d || break; done; cd /workspace")
+    deep = h("snapshot", "one", "deep")
+    if deep.returncode:
+        equal("deeper than 240 levels" in deep.stderr, True, deep)
+    else:
+        listed = h("snapshot", "ls")
+        equal((listed.returncode, 'the files of "deep" are not counted: ' in listed.stderr), (0, True), listed)
+        h.ok("snapshot", "rm", "deep")
+    equal((3000000 <= sizes["s"] < 4500000, 5000000 <= sizes["t"] < 7000000), (True, True), sizes)
+    end(h, "one")
+    h.ok("snapshot", "rm", "s", "t")
+
+
+if __name__ == "__main__":
+    run([shares, again, many, copied, branches, killed, stale, rooted, counted], made=Sharers)
