@@ -36,12 +36,14 @@ def layers(h):
     return sorted(os.listdir(path)) if os.path.isdir(path) else []
 
 
+def below_paths(h, *names):
+    path = h.path("state", *names, "storage", "below")
+    return [os.path.join(path, n) for n in sorted(os.listdir(path))] if os.path.isdir(path) else []
+
+
 def below(h, *names):
     """The layers on which a storage lies, the lowest first."""
-    path = h.path("state", *names, "storage", "below")
-    if not os.path.isdir(path):
-        return []
-    return [open(os.path.join(path, n)).read().strip() for n in sorted(os.listdir(path))]
+    return [open(path).read().strip() for path in below_paths(h, *names)]
 
 
 def in_layer(h, id_, path):
@@ -248,6 +250,29 @@ def rooted(h):
     equal((layers(h), os.listdir(os.path.join(root, "etc")).count("new")), ([], 0))
 
 
+def restored(h):
+    """A state directory that was copied without its hard links loses no layer, and the unused one goes."""
+    h.ok("up", "-q", "one")
+    h.ok("run", "-n", "one", "echo first >f")
+    h.ok("snapshot", "one", "s")
+    for name in ("one.own", "snapshots/s"):
+        for path in below_paths(h, name):
+            with open(path) as f:
+                text = f.read()
+            os.unlink(path)
+            with open(path, "w") as f:
+                f.write(text)
+            os.chown(path, h.uid, h.uid)
+    made = layers(h)
+    h.ok("snapshot", "one", "t")
+    equal((set(made) <= set(layers(h)), h.ok("run", "-n", "one", "cat f")), (True, "first\n"))
+    h.ok("up", "-q", "two", "--from", "s")
+    equal(h.ok("run", "-n", "two", "cat f"), "first\n")
+    h.ok("snapshot", "rm", "s", "t")
+    end(h, "one", "two")
+    equal(layers(h), [])
+
+
 def counted(h):
     """The list has the size of all that a snapshot shows, with the files that it shares."""
     h.ok("up", "-q", "one")
@@ -270,4 +295,4 @@ def counted(h):
 
 
 if __name__ == "__main__":
-    run([shares, again, many, copied, branches, killed, stale, rooted, counted], made=Sharers)
+    run([shares, again, many, copied, branches, killed, stale, rooted, restored, counted], made=Sharers)

@@ -20,6 +20,7 @@
 #include "base/path.h"
 #include "base/random.h"
 #include "base/text/text.h"
+#include "host/box/store.h"
 
 #define LAYERS "layers"
 #define FILES "files"
@@ -63,7 +64,9 @@ count(const char *storage, size_t *ret, struct hr_err *err)
 		if (hr_text_setf(&path, err, "%s/" BELOW "/" NUMBER, storage, *ret) < 0)
 			return -1;
 		if (access(path, F_OK) != 0)
-			return errno == ENOENT ? 0 : hr_err_sys(err, errno, "%s", path);
+			return errno == ENOENT || errno == ENOTDIR
+				   ? 0
+				   : hr_err_sys(err, errno, "%s", path);
 	}
 	return 0;
 }
@@ -285,6 +288,38 @@ hr_box_layers_repair(const struct hr_box *b, struct hr_err *err)
 	return 0;
 }
 
+/* Returns true if a storage in a directory of `dir` refers to the layer. */
+static bool
+is_named_in(const char *dir, const char *id)
+{
+	HR_CLOSEDIR DIR *d = opendir(dir);
+	const struct dirent *e;
+	char found[DIGITS + 2];
+	bool named = false;
+	size_t i, n;
+
+	while (!named && d != NULL && (e = hr_dir_next(d)) != NULL) {
+		HR_FREE char *storage = NULL;
+
+		if (hr_text_setf(&storage, NULL, "%s/%s/storage", dir, e->d_name) < 0 ||
+		    count(storage, &n, NULL) < 0)
+			return true;
+		for (i = 0; i < n && !named; i++)
+			named = read_id(storage, i, found, NULL) == 0 && strcmp(found, id) == 0;
+	}
+	return named;
+}
+
+/* Returns true unless no storage refers to the layer. A directory that was restored from a copy
+ * without hard links has the names of layers, but not their number. */
+static bool
+is_named(const char *state_dir, const char *id)
+{
+	HR_FREE char *store = hr_path_join(state_dir, HR_BOX_STORE);
+
+	return store == NULL || is_named_in(state_dir, id) || is_named_in(store, id);
+}
+
 /* Removes a layer unless a storage or a command uses it. */
 static void
 clean_one(const struct hr_backend_host *h, const char *path)
@@ -297,6 +332,7 @@ clean_one(const struct hr_backend_host *h, const char *path)
 	locks[0] = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (locks[0] >= 0 && flock(locks[0], LOCK_EX | LOCK_NB) == 0 &&
 	    (fstatat(locks[0], REF, &st, AT_SYMLINK_NOFOLLOW) != 0 || st.st_nlink == 1) &&
+	    !is_named(h->state_dir, hr_path_leaf(path)) &&
 	    hr_box_remove_tree(locks, path, &why) < 0 && h->log != NULL &&
 	    hr_text_setf(&text, NULL, "The unused layer %s stays: %s", path, why.msg) == 0)
 		h->log(h->arg, text);
