@@ -112,6 +112,14 @@ pivot(int root)
 
 /* ---- leftovers ---- */
 
+static int
+set_read_only(const char *path)
+{
+	HR_CLOSE int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return fd >= 0 ? box_mount_flags(fd, 0, MOUNT_ATTR_RDONLY) : -1;
+}
+
 /* Detaches what a killed process has left over the root of the box. */
 static int
 detach_leftovers(struct shift *h, int root, struct hr_err *err)
@@ -124,7 +132,10 @@ detach_leftovers(struct shift *h, int root, struct hr_err *err)
 		if (statx(AT_FDCWD, "/", 0, STATX_MNT_ID, &st) != 0 ||
 		    st.stx_mnt_id == wanted.stx_mnt_id)
 			break;
-		r = umount2("/", BOX_MNT_DETACH);
+		/* the layer must not change any more */
+		r = set_read_only("/");
+		if (r == 0)
+			r = umount2("/", BOX_MNT_DETACH);
 	}
 	if (r < 0)
 		return failed("detach a former root", err);

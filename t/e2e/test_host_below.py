@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import time
@@ -43,7 +44,7 @@ def below_paths(h, *names):
 
 def below(h, *names):
     """The layers on which a storage lies, the lowest first."""
-    return [open(path).read().strip() for path in below_paths(h, *names)]
+    return [os.readlink(path) for path in below_paths(h, *names)]
 
 
 def in_layer(h, id_, path):
@@ -206,9 +207,8 @@ def stale(h):
     storage = h.path("state", "one.own", "storage")
     os.makedirs(h.path("state", "layers", "0123456789abcdef"), 0o700)
     ref = h.path("state", "layers", "0123456789abcdef", "ref")
-    with open(ref, "w") as f:
-        f.write("0123456789abcdef\n")
-    os.link(ref, storage + "/below/01")
+    os.symlink("0123456789abcdef", ref)
+    os.link(ref, storage + "/below/01", follow_symlinks=False)
     os.rename(storage + "/root", in_layer(h, "0123456789abcdef", ""))
     os.mkdir(storage + "/root", 0o755)
     for folder in (h.path("state", "layers"), storage + "/below", storage + "/root"):
@@ -257,20 +257,55 @@ def restored(h):
     h.ok("snapshot", "one", "s")
     for name in ("one.own", "snapshots/s"):
         for path in below_paths(h, name):
-            with open(path) as f:
-                text = f.read()
+            text = os.readlink(path)
             os.unlink(path)
-            with open(path, "w") as f:
-                f.write(text)
-            os.chown(path, h.uid, h.uid)
+            os.symlink(text, path)
+            os.lchown(path, h.uid, h.uid)
     made = layers(h)
     h.ok("snapshot", "one", "t")
     equal((set(made) <= set(layers(h)), h.ok("run", "-n", "one", "cat f")), (True, "first\n"))
     h.ok("up", "-q", "two", "--from", "s")
     equal(h.ok("run", "-n", "two", "cat f"), "first\n")
+    h.ok("down", "-q", "two")
+    lost = h.path("state", "layers", below(h, "snapshots", "s")[0])
+    os.rename(lost, h.path("away"))
+    h.fails(3, lost + "/files of ", "up", "-q", "two", "--from", "s")
+    os.rename(h.path("away"), lost)
     h.ok("snapshot", "rm", "s", "t")
-    end(h, "one", "two")
+    end(h, "one")
     equal(layers(h), [])
+
+
+def journal(h):
+    """A box whose journal an earlier version has put into its root keeps it, and no snapshot has it."""
+    h.ok("up", "-q", "one")
+    h.ok("run", "-n", "one", "echo x")
+    pid, storage = h.box("one")["pid"], h.path("state", "one.own", "storage")
+    os.kill(pid, signal.SIGKILL)
+    equal(process.wait_gone(pid, PATIENCE), True)
+    place = storage + "/root/var/lib/handrail"
+    os.rmdir(place)
+    os.rename(storage + "/journal", place)
+    with open(place + "/mark", "w"):
+        pass
+    h.ok("up", "-q", "one")
+    equal((os.listdir(place), os.path.exists(storage + "/journal/mark")), ([], True))
+    h.ok("snapshot", "one", "s")
+    h.ok("up", "-q", "two", "--from", "s")
+    equal(os.path.exists(h.path("state", "two.own", "storage", "journal", "mark")), False)
+    pid = h.box("one")["pid"]
+    os.kill(pid, signal.SIGKILL)
+    equal(process.wait_gone(pid, PATIENCE), True)
+    shutil.rmtree(storage + "/journal")
+    os.makedirs(h.path("elsewhere", "handrail"))
+    os.chown(h.path("elsewhere", "handrail"), h.uid, h.uid)
+    os.makedirs(storage + "/root/var", exist_ok=True)
+    shutil.rmtree(storage + "/root/var/lib", ignore_errors=True)
+    os.symlink(h.path("elsewhere"), storage + "/root/var/lib")
+    h("up", "-q", "one")
+    equal(os.listdir(h.path("elsewhere")), ["handrail"], "a link is not followed")
+    end(h, "one", "two")
+    h.ok("snapshot", "rm", "s")
 
 
 def counted(h):
@@ -295,4 +330,4 @@ def counted(h):
 
 
 if __name__ == "__main__":
-    run([shares, again, many, copied, branches, killed, stale, rooted, restored, counted], made=Sharers)
+    run([shares, again, many, copied, branches, killed, stale, rooted, restored, journal, counted], made=Sharers)

@@ -96,8 +96,11 @@ hr_box_remove_tree(const int locks[HR_BOX_LOCKS], const char *path, struct hr_er
 
 /* ---- copies ---- */
 
-/* The parts of a storage that a copy lacks: the server's journal, and the links to layers. */
-#define WITHOUT "--without", HR_BOX_JOURNAL, "--without", "below"
+/* The parts of a storage that a copy lacks: the links to layers, and the server's journal, which is
+ * in the root of a box that an earlier version has started. */
+#define WITHOUT                                                                                    \
+	"--without", "below", "--without", HR_BOX_JOURNAL, "--without", "root" HR_BOX_STATE_DIR,   \
+	    "--without", "layers/root/upper" HR_BOX_STATE_DIR
 
 /* Adds the arguments that let the launcher exchange the root of a running box. */
 static int

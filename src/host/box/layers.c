@@ -42,16 +42,17 @@ static int
 read_id(const char *storage, size_t n, char id[DIGITS + 2], struct hr_err *err)
 {
 	HR_FREE char *path = NULL;
-	HR_BUF(text, DIGITS + 1);
+	ssize_t len;
 
-	if (hr_text_setf(&path, err, "%s/" BELOW "/" NUMBER, storage, n) < 0 ||
-	    hr_path_read(path, &text, err) < 0)
+	if (hr_text_setf(&path, err, "%s/" BELOW "/" NUMBER, storage, n) < 0)
 		return -1;
-	(void)snprintf(id, DIGITS + 2, "%s", hr_buf_str(&text));
-	if (strspn(id, "0123456789abcdef") != DIGITS || strcmp(id + DIGITS, "\n") != 0)
-		return hr_err_set(err, HR_E_INVAL, "%s is damaged", path);
-	id[DIGITS] = '\0';
-	return 0;
+	len = readlink(path, id, DIGITS + 1);
+	if (len < 0)
+		return hr_err_sys(err, errno, "read %s", path);
+	id[len] = '\0';
+	return len == DIGITS && strspn(id, "0123456789abcdef") == DIGITS
+		   ? 0
+		   : hr_err_set(err, HR_E_INVAL, "%s is damaged", path);
 }
 
 /* Sets *ret to the number of layers of a storage. */
@@ -59,11 +60,12 @@ static int
 count(const char *storage, size_t *ret, struct hr_err *err)
 {
 	HR_FREE char *path = NULL;
+	struct stat st;
 
 	for (*ret = 0; *ret < HR_BOX_BELOW_MAX; ++*ret) {
 		if (hr_text_setf(&path, err, "%s/" BELOW "/" NUMBER, storage, *ret) < 0)
 			return -1;
-		if (access(path, F_OK) != 0)
+		if (lstat(path, &st) != 0)
 			return errno == ENOENT || errno == ENOTDIR
 				   ? 0
 				   : hr_err_sys(err, errno, "%s", path);
@@ -83,26 +85,33 @@ in_layer(const char *state_dir, const char *storage, size_t n, const char *name,
 		   : hr_text_setf(ret, err, "%s/" LAYERS "/%s/%s", state_dir, id, name);
 }
 
+/* Returns true for the newest layer of a storage if a command was killed before it had files. */
+static bool
+is_unfinished(const char *state_dir, const char *storage, size_t n)
+{
+	HR_FREE char *path = NULL;
+
+	return in_layer(state_dir, storage, n, ".", &path, NULL) == 0 && access(path, F_OK) == 0;
+}
+
 int
 hr_box_below(const char *state_dir, const char *storage, struct hr_strv *ret, struct hr_err *err)
 {
 	HR_FREE char *path = NULL;
-	size_t n;
+	char place[PATH_MAX];
+	size_t n, i;
 
 	if (count(storage, &n, err) < 0)
 		return -1;
 	if (n > 0 && state_dir == NULL)
 		return hr_err_set(err, HR_E_INVAL, "a box with layers needs a state directory");
-	while (n-- > 0) {
-		char place[PATH_MAX];
-
-		if (in_layer(state_dir, storage, n, FILES, &path, err) < 0)
+	for (i = n; i-- > 0;) {
+		if (in_layer(state_dir, storage, i, FILES, &path, err) < 0)
 			return -1;
-		/* a command that was killed before the layer had files has left the newest */
 		if (realpath(path, place) != NULL)
 			hr_strv_add(ret, place);
-		else if (errno != ENOENT)
-			return hr_err_sys(err, errno, "%s", path);
+		else if (errno != ENOENT || i + 1 < n || !is_unfinished(state_dir, storage, i))
+			return hr_err_sys(err, errno, "the layer %s of %s", path, storage);
 	}
 	return ret->failed ? hr_err_nomem(err) : 0;
 }
@@ -167,8 +176,7 @@ hr_box_layer_begin(
 {
 	HR_FREE char *below = hr_path_join(storage, BELOW);
 	HR_FREE char *ref = NULL;
-	HR_CLOSE int fd = -1;
-	char id[DIGITS + 2];
+	char id[DIGITS + 1];
 	size_t n;
 
 	if (below == NULL)
@@ -180,12 +188,8 @@ hr_box_layer_begin(
 	if (make_layer(l, state_dir, id, err) < 0 ||
 	    hr_text_setf(&ref, err, "%s/" REF, l->path) < 0)
 		return -1;
-	id[DIGITS] = '\n';
-	fd = openat(l->lock, REF, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0)
+	if (symlinkat(id, l->lock, REF) != 0)
 		return hr_err_sys(err, errno, "create %s", ref);
-	if (hr_fd_write_full(fd, id, DIGITS + 1, err) < 0)
-		return -1;
 	if (mkdir(below, 0700) != 0 && errno != EEXIST)
 		return hr_err_sys(err, errno, "create %s", below);
 	if (hr_text_setf(&l->link, err, "%s/" NUMBER, below, n) < 0)

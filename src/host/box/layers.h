@@ -1,10 +1,10 @@
 /* hr_box_layers: layers of files that boxes and snapshots share, "layers" below the state
  * directory. Each is a directory, ID, with the directory "files", which nobody changes any more,
- * and the file "ref", which has the ID as its text. A storage lies on the layers to which its
- * directory "below" has hard links of "ref": 00 is the lowest. So the number of links counts the
- * users, a storage that is removed gives its layers up at once, and a command that is killed leaves
- * a layer that the next one removes. A box of which no directory "below" exists has all its files
- * itself. */
+ * and "ref", a link whose target is the ID: that is in the inode, so that a power failure leaves no
+ * empty one. A storage lies on the layers to which its directory "below" has hard links of "ref":
+ * 00 is the lowest. So the number of links counts the users, a storage that is removed gives its
+ * layers up at once, and a command that is killed leaves a layer that the next one removes. A box
+ * of which no directory "below" exists has all its files itself. */
 #ifndef HR_HOST_BOX_LAYERS_H
 #define HR_HOST_BOX_LAYERS_H
 

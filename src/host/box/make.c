@@ -7,12 +7,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <json-c/json_object.h>
@@ -20,11 +22,13 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/plain.h"
 #include "base/process/image.h"
 #include "base/process/spawn.h"
 #include "base/random.h"
 #include "base/text/text.h"
 #include "base/volume.h"
+#include "host/box/layers.h"
 #include "host/command.h"
 #include "host/common/logfile.h"
 #include "host/common/module.h"
@@ -38,10 +42,11 @@
 #define OWN_MIN 20000
 #define OWN_COUNT 10000u
 #define LAUNCHER "handrail-box"
-#define NAME_DIGITS 12 /* hexadecimal digits after the sandbox's name */
-#define NAME_SHOWN 40  /* maximum bytes of the sandbox's name in the box's name */
-#define CONTROL 3      /* the launcher's descriptors */
-#define DOCUMENT 4     /* only --check has it here */
+#define JOURNAL_LEAF "handrail" /* the last name of HR_BOX_STATE_DIR */
+#define NAME_DIGITS 12          /* hexadecimal digits after the sandbox's name */
+#define NAME_SHOWN 40           /* maximum bytes of the sandbox's name in the box's name */
+#define CONTROL 3               /* the launcher's descriptors */
+#define DOCUMENT 4              /* only --check has it here */
 #define DOCUMENT_PLACE "/proc/self/fd/4"
 #define LAST_WORDS 600
 #define SAID_MAX (64u << 10)
@@ -138,6 +143,28 @@ make_directory(struct hr_box *b, struct hr_err *err)
 	return hr_sidecar_make_directory(b->side.dir, &b->new_dir, err);
 }
 
+/* Moves the journal of a box that an earlier version has started out of its root, where the box may
+ * have put something else. */
+static void
+take_journal(const struct hr_box *b, const char *storage)
+{
+	HR_CLOSE int dir = open(storage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	HR_CLOSE int from = -1;
+	HR_FREE char *path = NULL;
+	struct stat st;
+
+	if (dir < 0 || hr_text_setf(&path, NULL, "%s" HR_BOX_STATE_DIR, hr_box_top(b->root)) < 0)
+		return;
+	path[hr_path_leaf(path) - path - 1] = '\0';
+	from = hr_plain_openat2(
+	    dir, path, O_PATH | O_DIRECTORY | O_CLOEXEC, RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH);
+	if (from < 0 || fstatat(from, JOURNAL_LEAF, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+	    !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+		return;
+	if (hr_path_rename_free(from, JOURNAL_LEAF, dir, HR_BOX_JOURNAL) != 0 && errno != EEXIST)
+		b->h->log(b->h->arg, "The journal of earlier actions cannot be kept.");
+}
+
 static int
 make_directories(struct hr_box *b, struct hr_err *err)
 {
@@ -159,8 +186,10 @@ make_directories(struct hr_box *b, struct hr_err *err)
 	journal = hr_path_join(storage, HR_BOX_JOURNAL);
 	if (journal == NULL)
 		return hr_err_nomem(err);
-	if (hr_sidecar_make_directory(storage, &ignored, err) < 0 ||
-	    hr_sidecar_make_directory(journal, &ignored, err) < 0)
+	if (hr_sidecar_make_directory(storage, &ignored, err) < 0)
+		return -1;
+	take_journal(b, storage);
+	if (hr_sidecar_make_directory(journal, &ignored, err) < 0)
 		return -1;
 	/* an earlier box has ended: its process record and its socket directory are leftovers */
 	return hr_path_remove(process, err) < 0 ? -1 : hr_sidecar_make_edge(b->edge, err);

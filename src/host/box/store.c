@@ -17,7 +17,6 @@
 #include "base/path.h"
 #include "base/random.h"
 #include "base/text/text.h"
-#include "host/box/layers.h"
 #include "host/common/lock.h"
 #include "host/common/statedir.h"
 #include "host/records/record.h"
