@@ -203,6 +203,8 @@ shell(const char *name, bool foreground)
 		return 0;
 	group = fork();
 	if (group == 0) {
+		/* the end of its session need not end it: nohup ignores that */
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		(void)pause();
 		_exit(0);
 	}
