@@ -109,7 +109,9 @@ class Fleet(Host):
                 self.call("POST", "/stop", {"runtime_id": s["runtime_id"]}, key=s["owner"])
             self.settled()
             # what died is told as such first, and ended behind that
-            self.until(lambda: sorted(n for n in os.listdir(self.path("fleet", "sandboxes")) if n != "snapshots"),
+            # layers stay as long as snapshots
+            self.until(lambda: sorted(n for n in os.listdir(self.path("fleet", "sandboxes"))
+                                      if n not in ("snapshots", "layers")),
                        lambda records: records == [])
             if self.kind == "local":
                 self.until(lambda: os.listdir(self.path("fleet", "work")), lambda workspaces: workspaces == [])
