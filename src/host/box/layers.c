@@ -324,6 +324,15 @@ is_named(const char *state_dir, const char *id)
 	return store == NULL || is_named_in(state_dir, id) || is_named_in(store, id);
 }
 
+/* Returns true if a storage has a link of the layer's reference. */
+static bool
+is_linked(int layer)
+{
+	struct stat st;
+
+	return fstatat(layer, REF, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink > 1;
+}
+
 /* Removes a layer unless a storage or a command uses it. */
 static void
 clean_one(const struct hr_backend_host *h, const char *path)
@@ -331,12 +340,11 @@ clean_one(const struct hr_backend_host *h, const char *path)
 	int locks[HR_BOX_LOCKS] = {-1, -1};
 	HR_FREE char *text = NULL;
 	struct hr_err why = {0};
-	struct stat st;
 
 	locks[0] = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (locks[0] >= 0 && flock(locks[0], LOCK_EX | LOCK_NB) == 0 &&
-	    (fstatat(locks[0], REF, &st, AT_SYMLINK_NOFOLLOW) != 0 || st.st_nlink == 1) &&
-	    !is_named(h->state_dir, hr_path_leaf(path)) &&
+	/* a layer in use is not locked, since that would keep another command from removing it */
+	if (locks[0] >= 0 && !is_linked(locks[0]) && flock(locks[0], LOCK_EX | LOCK_NB) == 0 &&
+	    !is_linked(locks[0]) && !is_named(h->state_dir, hr_path_leaf(path)) &&
 	    hr_box_remove_tree(locks, path, &why) < 0 && h->log != NULL &&
 	    hr_text_setf(&text, NULL, "The unused layer %s stays: %s", path, why.msg) == 0)
 		h->log(h->arg, text);
