@@ -27,7 +27,7 @@ class Sharers(Boxes):
         if not self.snapshot(name, "still"):
             self.ok("snapshot", "rm", "still")
             self.ok("down", "-q", name)
-            raise Skip("boxes of this account have no control group: they need cgroup 2, and a group for the account")
+            raise Skip("needs a kernel with control groups of version 2, and one for the account, to stop its boxes")
         self.ok("snapshot", "rm", "still")
 
 
