@@ -82,7 +82,7 @@ def leaves(uid):
         o = f.create(timeout=600)
         write(f, o, "file", "first")
         f.run({"runtime_id": o["sandboxID"], "session_api_key": o["envdAccessToken"]},
-              "mkdir many; for i in {1..3000}; do echo $i >many/$i; done")
+              "mkdir many; for i in {1..3000}; do echo $i >many/$i; done; sleep 1000 &")  # a process there: a copy
         got = []
         t = threading.Thread(target=lambda: got.append(
             f.api("POST", "/sandboxes/%s/fork" % o["sandboxID"], {"count": 2, "timeout": 600})))

@@ -138,7 +138,8 @@ def killed(uid):
     """The service is killed while a fork copies: the parent goes on, and nothing is left of the branches."""
     with Copies(uid) as f:
         o = f.up("s")
-        f.run(o, "mkdir /workspace/many; cd /workspace/many; for i in {1..3000}; do echo $i >$i; done")
+        # with a process there the files are copied, which takes long enough
+        f.run(o, "mkdir /workspace/many; cd /workspace/many; for i in {1..3000}; do echo $i >$i; done; sleep 1000 &")
 
         def ask():
             try:

@@ -414,7 +414,7 @@ START_TEST(many_arguments)
 	size_t i;
 
 	hr_buf_adds(&text, "goto(1, a=1");
-	for (i = 0; i < 300000; i++)
+	for (i = 0; i < 60000; i++)
 		hr_buf_addf(&text, ",a%c%c%c%c=1", 'a' + (int)(i / 17576),
 		    'a' + (int)(i / 676 % 26), 'a' + (int)(i / 26 % 26), 'a' + (int)(i % 26));
 	hr_buf_adds(&text, ",aaaac=1,aaaab=1,__debug__=1)");
