@@ -385,7 +385,7 @@ START_TEST(long_names)
 }
 END_TEST
 
-/* Of equal keys the last value counts, at the first place; a million of them takes no hours. */
+/* The last value of equal keys counts, at the first place; a million of keys takes no hours. */
 START_TEST(many_keys)
 {
 	const struct br_value *dict;
