@@ -6,7 +6,8 @@ import fcntl
 import http.client
 import json
 import os
-import platform
+import re
+import select
 import shutil
 import signal
 import socket
@@ -508,57 +509,45 @@ def killed_after_a_change():
         equal(contents(path), before)
 
 
-# numbers of system calls, of x86-64 and of the architectures with the kernel's generic table
-NUMBERS = {"renameat2": (316, 276), "unlinkat": (263, 35), "linkat": (265, 37), "sendmsg": (46, 211), "write": (1, 64)}
-
-
 class Stuck:
     """The pool's workers; the one that makes a system call is held at its end."""
 
     def __init__(self, s, pool, call, when=1):
-        s.until("all have begun", lambda: all(has_given_up_rights(pid) for pid in s.workers(pool)))
-        self.pids = s.workers(pool)
-        self.number = NUMBERS[call][platform.machine() != "x86_64"]
+        s.until("all have begun", lambda: s.workers(pool) and all(has_given_up_rights(p) for p in s.workers(pool)))
+        self.pids, self.held, self.said = s.workers(pool), [], b""
         # the environment is for sanitizers, which cannot look for leaks below strace
         self.strace = subprocess.Popen(
-            ["strace", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e", "signal=none",
+            ["strace", "-e", "trace=" + call, "-e", "signal=none",
              "-e", "inject=%s:delay_exit=3600000000:when=%d" % (call, when)] +
             ["--attach=%d" % pid for pid in self.pids],
-            stderr=subprocess.DEVNULL, env=dict(os.environ, ASAN_OPTIONS="detect_leaks=0"))
+            stderr=subprocess.PIPE, env=dict(os.environ, ASAN_OPTIONS="detect_leaks=0"))
         try:
-            s.until("they are traced", lambda: all(status(p, "TracerPid") == self.strace.pid for p in self.pids))
+            # strace is their tracer before it stops them, and calls in between are not held
+            self.wait(lambda: self.said.count(b" attached\n") == len(self.pids))
         except BaseException:
             self.kill()
             raise
 
-    def held(self):
-        """strace stops the others, too, for a moment: when it attaches to them, and at their other calls."""
-        return [pid for pid in self.pids if wait_channel(pid) == "ptrace_stop" and system_call(pid) == self.number]
+    def wait(self, done):
+        while not done():
+            if not select.select([self.strace.stderr], [], [], PATIENCE)[0]:
+                raise AssertionError("strace prints no more than %r" % self.said)
+            more = os.read(self.strace.stderr.fileno(), 4096)
+            equal(more != b"", True, self.said)
+            self.said += more
+
+    def hold(self):
+        """strace reports the delay when it begins, and names the worker if there are several."""
+        held = re.compile(rb"^(?:\[pid +(\d+)\] )?.*\(DELAYED\)$", re.MULTILINE)
+        self.wait(lambda: held.search(self.said))
+        self.held = [int(held.search(self.said).group(1) or self.pids[0])]
 
     def kill(self):
-        held_ = self.held()
-        for pid in held_:
+        for pid in self.held:
             os.kill(pid, signal.SIGKILL)
-        self.strace.kill()
-        self.strace.wait(PATIENCE)  # nobody else learns of the death before
-        equal([process.wait_gone(pid, PATIENCE) for pid in held_], [True])
-
-
-def wait_channel(pid):
-    with open("/proc/%d/wchan" % pid) as f:
-        return f.read()
-
-
-def system_call(pid):
-    """The number of its call. None: it runs."""
-    with open("/proc/%d/syscall" % pid) as f:
-        number = f.read().split()[0]
-    return None if number == "running" else int(number)
-
-
-def status(pid, name):
-    with open("/proc/%d/status" % pid) as f:
-        return int(dict(line.split(":", 1) for line in f)[name])
+        with self.strace:
+            self.strace.kill()  # nobody else learns of the death before
+        equal([process.wait_gone(pid, PATIENCE) for pid in self.held], [True] * len(self.held))
 
 
 def add(s, name, data):
@@ -588,7 +577,8 @@ def changes_that_are_no_actions():
             held_ = Stuck(s, pool, call, when)
             try:
                 answer = threads.submit(post, what, **body)
-                s.until(what + " is done", lambda: done() and held_.held())
+                held_.hold()
+                s.until(what + " is done", done)
             finally:
                 held_.kill()
             return answer.result(PATIENCE)
@@ -615,7 +605,8 @@ def changes_that_are_no_actions():
         held_ = Stuck(s, "files", "linkat")
         try:
             answer = threads.submit(add, s, "new", b"text")
-            s.until("the file is there", lambda: there() == ["new"] and held_.held())
+            held_.hold()
+            s.until("the file is there", lambda: there() == ["new"])
         finally:
             held_.kill()
         got = answer.result(PATIENCE)
