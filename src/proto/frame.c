@@ -58,6 +58,7 @@ enum tag {
 	TAG_READY_S,
 	TAG_KEPT,
 	TAG_MINDER,
+	TAG_SPARES,
 	TAG_TYPE = 64, /* documented in PROTOCOL from here on: plugins are built elsewhere */
 	TAG_ACTION,
 	TAG_STATUS,
@@ -181,6 +182,7 @@ static const struct hr_frame_field press_fields[] = {
     SELDOM(T, rows, TAG_ROWS),
     SELDOM(T, columns, TAG_COLUMNS),
     SELDOM(T, command, TAG_ID),
+    SELDOM(T, spares, TAG_SPARES),
     SELDOM(T, text, TAG_CONTENT),
 };
 static const struct hr_frame_layout press_layout = LAYOUT(T, press_fields);

@@ -164,6 +164,7 @@ struct hr_press_request {
 	int64_t signal;
 	int64_t rows, columns;
 	int64_t command; /* refused unless that command runs; 0: any */
+	bool spares;     /* refuse a signal while the shell itself is in the foreground */
 	struct hr_span text;
 };
 

@@ -293,7 +293,7 @@ press_keys(struct hr_keeper *k, const struct hr_press_request *r)
 }
 
 static const char *
-press_signal(struct hr_keeper *k, int signo)
+press_signal(struct hr_keeper *k, int signo, bool spares)
 {
 	bool ends = signo == SIGINT || signo == SIGHUP || signo == SIGTERM || signo == SIGQUIT ||
 		    signo == SIGKILL;
@@ -306,7 +306,8 @@ press_signal(struct hr_keeper *k, int signo)
 		return "no command is running in the foreground";
 	/* The shell itself is in the foreground: bash ignores other signals, or would die of them
 	 * without effect. */
-	if (group == k->shell.pid && signo != SIGINT && signo != SIGHUP && signo != SIGKILL)
+	if (group == k->shell.pid &&
+	    (spares || (signo != SIGINT && signo != SIGHUP && signo != SIGKILL)))
 		return back ? NULL : "no command but the shell is running in the foreground";
 	return kill(-group, signo) < 0 ? strerror(errno) : NULL;
 }
@@ -328,7 +329,7 @@ follow_press(struct hr_keeper *k, const struct hr_press_request *r)
 		return "that command has ended";
 	switch (r->what) {
 	case HR_PRESS_KEYS: return press_keys(k, r);
-	case HR_PRESS_SIGNAL: return press_signal(k, (int)r->signal);
+	case HR_PRESS_SIGNAL: return press_signal(k, (int)r->signal, r->spares);
 	case HR_PRESS_SIZE:
 		/* readline, while it has the terminal, would redraw the command. */
 		if (!hr_core_running(k->core) || hr_core_edits(k->core))

@@ -219,6 +219,19 @@ def interrupted():
         equal("Stopped" in s.output("jobs"), False)
         equal(s.output("kill -0 $server && echo alive"), "alive\n")
         equal(s.interrupt(n_retry=-1e300).status, 200)
+        # a shell that has ended the program and is slow afterwards keeps its variables
+        os.mkfifo(os.path.join(s.work_dir, "never"))
+        a = s.bash("python3 -c \"%s\"; read -t 2 <>never" % program, is_interactive_command=True,
+                   expect=["up\n|up\r"], timeout=30)
+        equal(a.status, 200, a)
+        equal(s.interrupt(n_retry=1).status, 200)
+        equal(s.output("kill -0 $server && echo alive"), "alive\n")
+        # one that never comes back is replaced
+        a = s.bash("trap '' INT TSTP; echo up; read <>never", is_interactive_command=True, expect=["up\n|up\r"],
+                   timeout=30)
+        equal(a.status, 200, a)
+        equal(s.interrupt(n_retry=1).status, 200)
+        equal(s.output("echo ${server:-none}"), "none\n")
 
 
 def slow_start():

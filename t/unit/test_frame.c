@@ -207,6 +207,10 @@ START_TEST(presses)
 	ck_assert_int_eq(press_again(&r, &q), -1);
 	r.signal = 0;
 	ck_assert_int_eq(press_again(&r, &q), -1);
+	r.signal = 9;
+	ck_assert(press_again(&r, &q) == 0 && !q.spares);
+	r.spares = true;
+	ck_assert(press_again(&r, &q) == 0 && q.spares);
 	r = (struct hr_press_request){.what = HR_PRESS_SIZE, .rows = 1, .columns = 1000};
 	ck_assert(press_again(&r, &q) == 0 && q.rows == 1 && q.columns == 1000);
 	r.columns++;

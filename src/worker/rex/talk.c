@@ -24,7 +24,7 @@
 #define KEY_MAX 64
 #define RETRIES_MAX 50
 #define STOP_MS 1000 /* milliseconds to wait after a stop key */
-#define DEAD_MS 5000 /* milliseconds to wait after SIGKILL, which may have ended the shell */
+#define DEAD_MS 5000 /* milliseconds to wait after SIGKILL */
 #define KILL_S 5
 
 /* Kills only the last stopped job; bash reports the end of a foreground job. */
@@ -296,20 +296,39 @@ start(struct hr_rex_call *c, struct follow *f, struct hr_span text)
 	}
 }
 
-/* Presses a key or sends a signal. Returns false after raising an exception. */
+/* Asks the keeper to press a key or send a signal to the command. Returns false after raising an
+ * exception. */
 static bool
-press(struct hr_rex_call *c, struct follow *f, enum hr_press_what what, int64_t sig,
-    struct hr_span text)
+ask_press(struct hr_rex_call *c, struct follow *f, struct hr_press_request req)
 {
-	const struct hr_press_request req = {
-	    .what = what, .signal = sig, .command = f->command.id, .text = text};
 	struct hr_session_state state;
 	HR_BUF(frame, HR_FRAME_MAX);
 
+	req.command = f->command.id;
 	if (hr_shell_press(f->place, &req, &frame, &state, &f->err) < 0)
 		return hr_rex_raisef(c->ret, "builtins.RuntimeError",
 		    "it is not known whether it was typed: %s", f->err.msg);
-	/* a reason means that the command has ended, which follow() detects */
+	/* a reason means that the command has ended, which follow() detects, or is only the shell's
+	 * own work */
+	return true;
+}
+
+static bool
+press(struct hr_rex_call *c, struct follow *f, enum hr_press_what what, struct hr_span text)
+{
+	return ask_press(c, f, (struct hr_press_request){.what = what, .text = text});
+}
+
+/* Sends SIGKILL to the foreground and follows. Returns false after raising an exception. */
+static bool
+press_kill(struct hr_rex_call *c, struct follow *f, bool spares, enum met *how)
+{
+	f->until_ms = hr_now_ms() + DEAD_MS;
+	if (!ask_press(c, f,
+		(struct hr_press_request){
+		    .what = HR_PRESS_SIGNAL, .signal = SIGKILL, .spares = spares, .text = {"", 0}}))
+		return false;
+	*how = follow(f);
 	return true;
 }
 
@@ -329,7 +348,7 @@ type(struct hr_rex_call *c, struct follow *f, struct hr_span command)
 		hr_rex_raisef(c->ret, "builtins.RuntimeError", "nothing was typed: %s", f->err.msg);
 	} else {
 		f->from = state.log_end;
-		if (press(c, f, HR_PRESS_TEXT, 0, hr_span_of_buf(&line)))
+		if (press(c, f, HR_PRESS_TEXT, hr_span_of_buf(&line)))
 			answer(c, f, follow(f));
 	}
 }
@@ -402,21 +421,19 @@ kill_program(struct hr_rex_call *c, struct follow *f, enum met *how)
 	struct hr_rex_expect *expected = f->expect, nothing = {0};
 
 	f->until_ms = hr_now_ms() + STOP_MS;
-	if (!press(c, f, HR_PRESS_KEYS, 0, (struct hr_span){stop, sizeof(stop)}))
+	if (!press(c, f, HR_PRESS_KEYS, (struct hr_span){stop, sizeof(stop)}))
 		return false;
 	f->expect = &nothing; /* waits only for the end */
 	*how = follow(f);
+	/* The program may have ended, and a shell that is slow to report this has the terminal. Its
+	 * variables and jobs are lost only if it is still at it much later. */
+	if (*how == MET_TIME && !press_kill(c, f, true, how))
+		return false;
 	f->expect = expected;
 	/* a program that ended by itself left no stopped job: other jobs are the user's */
 	if (*how == MET_END)
 		return !is_stopped(f->command.exit_code) || kill_stopped(c, f);
-	if (*how != MET_TIME)
-		return true;
-	f->until_ms = hr_now_ms() + DEAD_MS;
-	if (!press(c, f, HR_PRESS_SIGNAL, 9, (struct hr_span){"", 0}))
-		return false;
-	*how = follow(f);
-	return true;
+	return *how != MET_TIME || press_kill(c, f, false, how);
 }
 
 static void
@@ -431,7 +448,7 @@ interrupt(struct hr_rex_call *c, struct follow *f)
 	int i, tries = n >= RETRIES_MAX ? RETRIES_MAX : n > 0 ? (int)n : 0;
 
 	for (i = 0; i < tries && how == MET_TIME; i++) {
-		if (!press(c, f, HR_PRESS_KEYS, 0, (struct hr_span){key, sizeof(key)}))
+		if (!press(c, f, HR_PRESS_KEYS, (struct hr_span){key, sizeof(key)}))
 			return;
 		f->until_ms = hr_now_ms() + (wait_s > 60     ? 60000
 						: wait_s > 0 ? (int64_t)(wait_s * 1000)
