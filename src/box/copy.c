@@ -19,7 +19,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/clean.h"
 #include "base/dir.h"
 #include "base/err.h"
@@ -500,27 +499,23 @@ count(const char *path, struct sum *s, struct hr_err *err)
 static int
 print_size(const void *arg, struct hr_err *err)
 {
-	const struct box_size *size = arg;
+	const char *const *path;
 	struct sum s = {0};
-	HR_BUF(line, 128 + BOX_SIZE_BEFORE);
-	size_t i;
+	char line[128];
+	int n;
 
-	for (i = 0; i < size->n; i++)
-		if (count(size->paths[i], &s, err) < 0)
+	for (path = arg; *path != NULL; path++)
+		if (count(*path, &s, err) < 0)
 			return -1;
-	if (size->most > 0 && s.bytes > size->most)
-		return 1;
-	hr_buf_addf(&line, "{%s\"files\": %" PRIu64 ", \"bytes\": %" PRIu64 "}\n",
-	    size->before != NULL ? size->before : "", s.files, s.bytes);
-	return hr_buf_check(&line, err) < 0
-		   ? -1
-		   : hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&line), line.len, err);
+	n = snprintf(line, sizeof(line), "{\"files\": %" PRIu64 ", \"bytes\": %" PRIu64 "}\n",
+	    s.files, s.bytes);
+	return hr_fd_write_full(STDOUT_FILENO, line, (size_t)n, err);
 }
 
 int
-box_copy_size(const struct box_size *size, struct hr_err *err)
+box_copy_size(const char *const *paths, struct hr_err *err)
 {
-	return box_ids_run(print_size, size, err);
+	return box_ids_run(print_size, paths, err);
 }
 
 int

@@ -10,7 +10,6 @@
 #include "base/err.h"
 
 #define BOX_COPY_WITHOUT 5 /* maximum of paths that are left out */
-#define BOX_SIZE_BEFORE 8192
 
 struct box_copy {
 	const char *from;                      /* a directory */
@@ -28,17 +27,9 @@ int box_copy(const struct box_copy *c, struct hr_err *err);
  * overlays. Returns 0, or -1 with *err. */
 int box_copy_properties(int from, int to, struct hr_err *err);
 
-struct box_size {
-	const char *const *paths; /* directories, which are counted together */
-	size_t n;
-	const char
-	    *before;   /* other members of the line, at most BOX_SIZE_BEFORE bytes; NULL: none */
-	uint64_t most; /* maximum number of bytes; 0: no limit */
-};
-
-/* Prints {"files": N, "bytes": N}, as the root of a box of this account. Returns 0; 1 without
- * the line if there are more bytes than `most`; or -1 with *err. */
-int box_copy_size(const struct box_size *size, struct hr_err *err);
+/* Prints {"files": N, "bytes": N} for all directories of a list that ends with NULL, as the root of
+ * a box of this account. Returns 0, or -1 with *err. */
+int box_copy_size(const char *const *paths, struct hr_err *err);
 
 /* Removes a directory with its contents, as the root of a box of this account. Returns 0, or -1
  * with *err. */

@@ -43,8 +43,7 @@ static const char usage_text[] =
     "               it, and the box starts when a byte comes back\n"
     "  --copy       copy the storage FROM to the new directory TO; leave\n"
     "               out PATH below FROM; freeze the control group GROUP meanwhile.\n"
-    "               --most: stop with status 3 if the copy would take more than BYTES;\n"
-    "               print the number of its files and the disk that they take\n"
+    "               --most: stop with status 3 if the copy would take more than BYTES\n"
     "  --shift      make the files of the box whose first process is PID the layer LAYER/files,\n"
     "               instead of a copy, where that is safe. --below: the layers that the box has,\n"
     "               topmost first; --root: its root directory\n"
@@ -148,13 +147,14 @@ copy(int argc, char **argv)
 static int
 copy_or_remove(int argc, char **argv)
 {
-	struct box_size size = {.paths = (const char *const *)argv + 2, .n = (size_t)argc - 2};
 	struct hr_err e = {0};
 
 	if (argc == 3 && strcmp(argv[1], "--remove") == 0)
 		return box_copy_remove(argv[2], &e) == 0 ? 0 : fail(STATUS_FAILED, &e);
 	if (argc >= 3 && strcmp(argv[1], "--size") == 0)
-		return box_copy_size(&size, &e) == 0 ? 0 : fail(STATUS_FAILED, &e);
+		return box_copy_size((const char *const *)argv + 2, &e) == 0
+			   ? 0
+			   : fail(STATUS_FAILED, &e);
 	return argc >= 4 && strcmp(argv[1], "--copy") == 0 ? copy(argc, argv) : -1;
 }
 

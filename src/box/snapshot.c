@@ -103,39 +103,18 @@ shift_and_copy(
 	return box_copy(&s->copy, err);
 }
 
-/* Prints the line of --shift and --most. Returns as box_snapshot(). */
+/* Prints the line of --shift. */
 static int
-report(const struct box_snapshot *s, bool shifted, const char *why, struct hr_err *err)
+report(bool shifted, const char *why, struct hr_err *err)
 {
-	const struct box_shift *shift = s->shift.pid > 0 ? &s->shift : NULL;
-	HR_FREE char *files = shifted ? hr_path_join(shift->layer, BOX_SHIFT_FILES) : NULL;
-	const char *paths[2 + BOX_BELOW_MAX] = {s->copy.to};
-	struct box_size size = {.paths = paths, .n = 1};
-	HR_BUF(line, BOX_SIZE_BEFORE);
-	size_t i;
+	HR_BUF(line, 8 * BOX_SHIFT_WHY);
 
-	if (shifted && files == NULL)
-		return hr_err_nomem(err);
-	if (shift != NULL) {
-		hr_buf_addf(&line, "\"shifted\": %s, \"reason\": ", shifted ? "true" : "false");
-		(void)hr_json_put_str(&line, why, strlen(why), HR_JSON_REPLACE);
-		size.most = s->copy.most;
-	}
-	if (s->copy.most > 0) {
-		hr_buf_adds(&line, shift != NULL ? ", " : "");
-		if (shifted)
-			paths[size.n++] = files;
-		for (i = 0; i < s->shift.nbelow; i++)
-			paths[size.n++] = s->shift.below[i];
-		size.before = hr_buf_str(&line);
-		return hr_buf_check(&line, err) < 0 ? -1 : box_copy_size(&size, err);
-	}
-	if (shift == NULL)
-		return 0;
+	hr_buf_addf(&line, "{\"shifted\": %s, \"reason\": ", shifted ? "true" : "false");
+	(void)hr_json_put_str(&line, why, strlen(why), HR_JSON_REPLACE);
 	hr_buf_adds(&line, "}\n");
-	return hr_buf_check(&line, err) == 0 && hr_fd_write_full(STDOUT_FILENO, "{", 1, err) == 0
-		   ? hr_fd_write_full(STDOUT_FILENO, line.p, line.len, err)
-		   : -1;
+	return hr_buf_check(&line, err) < 0
+		   ? -1
+		   : hr_fd_write_full(STDOUT_FILENO, line.p, line.len, err);
 }
 
 int
@@ -152,5 +131,5 @@ box_snapshot(struct box_snapshot *s, bool *ret_shifted, struct hr_err *err)
 		r = shift_and_copy(s, ret_shifted, why, sizeof(why), err);
 	if (s->group != NULL)
 		thaw(s->group);
-	return r == 0 ? report(s, *ret_shifted, why, err) : r;
+	return r == 0 && s->shift.pid > 0 ? report(*ret_shifted, why, err) : r;
 }

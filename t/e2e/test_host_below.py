@@ -325,6 +325,11 @@ def counted(h):
         equal((listed.returncode, 'the files of "deep" are not counted: ' in listed.stderr), (0, True), listed)
         h.ok("snapshot", "rm", "deep")
     equal((3000000 <= sizes["s"] < 4500000, 5000000 <= sizes["t"] < 7000000), (True, True), sizes)
+    # a paused box has no new layer
+    if h("pause", "one").returncode == 0:
+        made = json.loads(h.ok("snapshot", "one", "p", "--json"))
+        equal((sizes["t"] <= made["bytes"] < 8000000, made["still"]), (True, True), (made, sizes))
+        h.ok("snapshot", "rm", "p")
     end(h, "one")
     h.ok("snapshot", "rm", "s", "t")
 

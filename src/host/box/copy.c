@@ -128,21 +128,11 @@ add_shift(struct hr_strv *argv, const struct hr_box *b, const struct hr_box_laye
 
 /* Takes what the launcher has printed. */
 static int
-take_result(struct hr_box_copy *c, const char *said, struct hr_err *err)
+take_result(const char *said, struct json_object **ret, struct hr_err *err)
 {
-	HR_PUT struct json_object *o = NULL;
-
-	if (hr_json_decode(said, strlen(said), &o, NULL) < 0)
-		return hr_err_set(err, HR_E_RUNTIME, "the launcher did not report what it copied");
-	c->shifted = hr_json_true_at(o, "shifted");
-	c->files = hr_json_int_at(o, "files");
-	c->bytes = hr_json_int_at(o, "bytes");
-	/* the size of a snapshot of btrfs is known afterwards */
-	if (c->most > 0 && c->bytes > c->most)
-		return hr_err_set(err, HR_E_TOOLARGE,
-		    "the snapshot would take %" PRId64 " bytes, more than %" PRId64, c->bytes,
-		    c->most);
-	return 0;
+	return hr_json_decode(said, strlen(said), ret, NULL) == 0
+		   ? 0
+		   : hr_err_set(err, HR_E_RUNTIME, "the launcher did not report what it copied");
 }
 
 int
@@ -152,6 +142,7 @@ hr_box_copy(const struct hr_box *b, struct hr_box_copy *c, struct hr_err *err)
 	HR_CLEAN(hr_strv_done) struct hr_strv argv = {0};
 	const char *group = b != NULL ? hr_box_freezer(b) : NULL;
 	bool shift = group != NULL && b->h->state_dir != NULL && b->pid > 0;
+	HR_PUT struct json_object *o = NULL;
 	HR_BUF(said, SAID_MAX);
 	int r;
 
@@ -161,9 +152,9 @@ hr_box_copy(const struct hr_box *b, struct hr_box_copy *c, struct hr_err *err)
 	shift = shift && hr_box_layer_begin(&l, b->h->state_dir, c->from, NULL) == 0;
 	if (shift && add_shift(&argv, b, &l, c->from, err) < 0)
 		return -1;
-	if (c->counted) {
+	if (c->most > 0) {
 		hr_strv_add(&argv, "--most");
-		hr_strv_addf(&argv, "%" PRId64, c->most > 0 ? c->most : INT64_MAX);
+		hr_strv_addf(&argv, "%" PRId64, c->most);
 	}
 	if (argv.failed)
 		return hr_err_nomem(err);
@@ -171,17 +162,19 @@ hr_box_copy(const struct hr_box *b, struct hr_box_copy *c, struct hr_err *err)
 	/* the launcher may have been killed */
 	if (r < 0 && group != NULL)
 		(void)hr_box_freeze(b, false, NULL);
-	if (r == 0 && (shift || c->counted))
-		r = take_result(c, hr_buf_str(&said), err);
+	if (r == 0 && shift)
+		r = take_result(hr_buf_str(&said), &o, err);
+	c->shifted = hr_json_true_at(o, "shifted");
 	hr_box_layer_end(&l); /* a layer that got no files goes */
 	return r < 0 ? -1 : hr_box_below_share(c->from, c->to, err);
 }
 
 int
 hr_box_count(
-    const char *state_dir, const char *storage, struct hr_box_copy *ret, struct hr_err *err)
+    const char *state_dir, const char *storage, struct hr_box_size *ret, struct hr_err *err)
 {
 	HR_CLEAN(hr_strv_done) struct hr_strv argv = {0};
+	HR_PUT struct json_object *o = NULL;
 	HR_BUF(said, SAID_MAX);
 
 	hr_strv_add_all(&argv, (const char *const[]){"handrail-box", "--size", storage, NULL});
@@ -189,7 +182,9 @@ hr_box_count(
 		return -1;
 	if (argv.failed)
 		return hr_err_nomem(err);
-	return hr_box_run_program(NULL, hr_strv_list(&argv), false, NULL, &said, err) < 0
-		   ? -1
-		   : take_result(ret, hr_buf_str(&said), err);
+	if (hr_box_run_program(NULL, hr_strv_list(&argv), false, NULL, &said, err) < 0 ||
+	    take_result(hr_buf_str(&said), &o, err) < 0)
+		return -1;
+	*ret = (struct hr_box_size){hr_json_int_at(o, "files"), hr_json_int_at(o, "bytes")};
+	return 0;
 }

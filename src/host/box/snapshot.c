@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,16 +38,16 @@
 
 /* Adds the size of a snapshot to its record. */
 static int
-add_size(struct json_object *record, const struct hr_box_copy *c, struct hr_err *err)
+add_size(struct json_object *record, const struct hr_box_size *size, struct hr_err *err)
 {
-	return hr_json_set(record, "files", json_object_new_int64(c->files), err) < 0
+	return hr_json_set(record, "files", json_object_new_int64(size->files), err) < 0
 		   ? -1
-		   : hr_json_set(record, "bytes", json_object_new_int64(c->bytes), err);
+		   : hr_json_set(record, "bytes", json_object_new_int64(size->bytes), err);
 }
 
 /* Composes the record of a snapshot. */
 static int
-compose(const struct hr_box *b, const char *tag, bool still, const struct hr_box_copy *c,
+compose(const struct hr_box *b, const char *tag, bool still, const struct hr_box_size *size,
     char **ret, struct hr_err *err)
 {
 	HR_PUT struct json_object *o =
@@ -54,7 +55,7 @@ compose(const struct hr_box *b, const char *tag, bool still, const struct hr_box
 
 	if (o == NULL || hr_json_set(o, "created", json_object_new_int64(time(NULL)), err) < 0 ||
 	    hr_json_set(o, "still", json_object_new_boolean(still), err) < 0 ||
-	    (c->counted && add_size(o, c, err) < 0))
+	    (b->counted && add_size(o, size, err) < 0))
 		return -1;
 	*ret = hr_json_string(o, HR_BOX_RECORD_MAX, err);
 	return *ret != NULL ? 0 : -1;
@@ -69,12 +70,28 @@ choose(const struct hr_box_store *s, const struct hr_box *b, const char *tag, ch
 					  : hr_box_store_choose(s, b->h->sid, tag, ret, err);
 }
 
+/* Counts the files of the unfinished snapshot, which are also those of its layers. */
+static int
+measure(const struct hr_box *b, const char *storage, struct hr_box_size *ret, struct hr_err *err)
+{
+	if (!b->counted)
+		return 0;
+	if (hr_box_count(b->h->state_dir, storage, ret, err) < 0)
+		return -1;
+	return b->most == 0 || ret->bytes <= b->most
+		   ? 0
+		   : hr_err_set(err, HR_E_TOOLARGE,
+			 "the snapshot would take %" PRId64 " bytes, more than %" PRId64,
+			 ret->bytes, b->most);
+}
+
 /* Copies the files of the box to the unfinished snapshot, and makes layers of them, on which boxes
  * can be started without another copy. */
 static int
-copy(
-    const struct hr_box_store *s, const struct hr_box *b, struct hr_box_copy *c, struct hr_err *err)
+copy(const struct hr_box_store *s, const struct hr_box *b, struct hr_box_size *ret,
+    struct hr_err *err)
 {
+	struct hr_box_copy c = {.locks = s->locks, .most = b->most};
 	HR_FREE char *storage = hr_sidecar_path(&b->side, STORAGE);
 	HR_FREE char *to = hr_path_join(s->at, STORAGE);
 	HR_FREE char *from = storage != NULL ? realpath(storage, NULL) : NULL;
@@ -84,28 +101,28 @@ copy(
 		return hr_err_nomem(err);
 	if (from == NULL)
 		return hr_err_sys(err, errno, "%s", storage);
-	c->from = from;
-	c->to = to;
-	r = hr_box_copy(hr_box_is_frozen(b) ? NULL : b, c, err);
-	return r < 0 || c->shifted
-		   ? r
-		   : hr_box_layer_freeze(b->h->state_dir, to, hr_box_top(b->root), err);
+	c.from = from;
+	c.to = to;
+	r = hr_box_copy(hr_box_is_frozen(b) ? NULL : b, &c, err);
+	if (r == 0 && !c.shifted)
+		r = hr_box_layer_freeze(b->h->state_dir, to, hr_box_top(b->root), err);
+	return r == 0 ? measure(b, to, ret, err) : r;
 }
 
 static int
 make(struct hr_box_store *s, struct hr_box *b, const char *tag, char **ret_json, struct hr_err *err)
 {
 	const bool still = hr_box_is_frozen(b) || hr_box_freezer(b) != NULL;
-	struct hr_box_copy c = {.locks = s->locks, .most = b->most, .counted = b->counted};
+	struct hr_box_size size = {0};
 	HR_FREE char *name = NULL;
-	int r = copy(s, b, &c, err);
+	int r = copy(s, b, &size, err);
 
 	hr_fd_close(&s->locks[1]); /* the box need not wait for the readers of other snapshots */
 	while (r == 0) {
 		free(*ret_json);
 		*ret_json = NULL;
 		if (choose(s, b, tag, &name, err) < 0 ||
-		    compose(b, name, still, &c, ret_json, err) < 0)
+		    compose(b, name, still, &size, ret_json, err) < 0)
 			return -1;
 		r = b->replaces && tag != NULL ? hr_box_store_replace(s, b->h, name, *ret_json, err)
 					       : hr_box_store_finish(s, name, *ret_json, err);
@@ -228,7 +245,7 @@ complete(struct json_object **record, const char *state_dir, const char *tag, st
 	const struct hr_backend_host h = {.state_dir = state_dir};
 	HR_FREE char *storage = NULL;
 	HR_FREE char *json = NULL;
-	struct hr_box_copy size = {0};
+	struct hr_box_size size = {0};
 
 	/* another command may remove or replace it now */
 	if (hr_box_store_hold(&s, &h, tag, false, err) < 0)
