@@ -145,16 +145,17 @@ is_on_root(const char *path)
 /* Notes the sockets of the box's network that have a path on the root. The host's network has
  * those of other processes, too. */
 static int
-note_sockets(struct rest *r, struct hr_err *err)
+note_sockets(struct rest *r)
 {
 	HR_BUF(text, TABLE_MAX);
 	char path[64], *rest, *line;
+	struct hr_err e = {0};
 	uint64_t inode;
 	int at;
 
 	(void)snprintf(path, sizeof(path), "/proc/%ld/net/unix", (long)r->first);
-	if (hr_path_read(path, &text, err) < 0)
-		return -1;
+	if (hr_path_read(path, &text, &e) < 0)
+		return no(r, 0, "the sockets cannot be examined: %s", e.msg);
 	(void)hr_buf_str(&text);
 	for (rest = text.p; rest != NULL && (line = strsep(&rest, "\n")) != NULL;) {
 		unsigned long long n = 0;
@@ -166,7 +167,9 @@ note_sockets(struct rest *r, struct hr_err *err)
 		inode = n;
 		hr_buf_add(&r->sockets, &inode, sizeof(inode));
 	}
-	return hr_buf_check(&r->sockets, err);
+	return hr_buf_check(&r->sockets, &e) < 0
+		   ? no(r, 0, "the sockets cannot be examined: %s", e.msg)
+		   : 0;
 }
 
 static bool
@@ -408,7 +411,7 @@ box_rest(const char *group, pid_t first, char *why, size_t size, struct hr_err *
 		    err, HR_E_UNSUPPORTED, "this kernel does not report the mounts of files");
 	result = examine_mounts(&r, err);
 	if (result == 0)
-		result = note_sockets(&r, err);
+		result = note_sockets(&r);
 	if (result == 0)
 		result = hr_hierarchy_each(group, examine, &r, err);
 	hr_buf_done(&r.sockets);

@@ -256,6 +256,7 @@ static const struct {
 	const char *parent; /* name of the parent; NULL: any */
 	const char *why;    /* part of the reason; NULL: the root may be exchanged */
 	bool first;         /* the first process does it */
+	bool long_list;     /* root alone: the list of sockets is too long */
 } cases[] = {
     {.act = at_rest},
     {.act = file_open, .why = "open"},
@@ -273,6 +274,7 @@ static const struct {
     {.act = socket_on_root, .why = "has a socket"},
     {.act = socket_way_out, .why = "has a socket"},
     {.act = socket_elsewhere},
+    {.act = at_rest, .why = "sockets cannot be examined", .long_list = true},
     {.act = socket_abstract},
     {.act = part_mounted, .why = "also mounted at /"},
     {.act = thread_in_directory, .why = "is in /"},
@@ -347,6 +349,22 @@ be_first(int n, int out)
 	_exit(1);
 }
 
+/* Mounts a file without blocks over the list of sockets. */
+static bool
+make_list_long(pid_t first, const char *file)
+{
+	char list[64];
+	int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	bool done;
+
+	(void)snprintf(list, sizeof(list), "/proc/%d/net/unix", (int)first);
+	done = fd >= 0 && ftruncate(fd, 65 << 20) == 0 && unshare(CLONE_NEWNS) == 0 &&
+	       mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount(file, list, "none", MS_BIND, NULL) == 0 && unlink(file) == 0;
+	(void)close(fd);
+	return done;
+}
+
 /* Returns what box_rest() returns; -2: no box could be made, -3: none is permitted. */
 static int
 ask(int n, char *why)
@@ -373,7 +391,8 @@ ask(int n, char *why)
 		(void)snprintf(group, sizeof(group), "/tmp/test-box-rest-%d", (int)getpid());
 		(void)snprintf(file, sizeof(file), "%s/cgroup.procs", group);
 		(void)snprintf(pids, sizeof(pids), "%d\n%d\n", (int)first, (int)task);
-		if (mkdir(group, 0700) == 0 && put(file, pids))
+		if (mkdir(group, 0700) == 0 &&
+		    (!cases[n].long_list || make_list_long(first, file)) && put(file, pids))
 			r = box_rest(group, first, why, BOX_REST_WHY, &err);
 		(void)unlink(file);
 		(void)rmdir(group);
@@ -428,7 +447,8 @@ END_TEST
 
 START_TEST(as_user)
 {
-	check_case(_i, true);
+	if (!cases[_i].long_list)
+		check_case(_i, true);
 }
 END_TEST
 
