@@ -23,6 +23,7 @@ bool box_overlay_is_own(const char *name);
  * of BOX_OVERLAY_ROOT where the box has a root directory of its own. */
 #define BOX_OVERLAY_TOP "root"
 #define BOX_OVERLAY_OWN_TOP "layers/" BOX_OVERLAY_ROOT "/upper"
+#define BOX_OVERLAY_TOP_OF(root) ((root) != NULL ? BOX_OVERLAY_OWN_TOP : BOX_OVERLAY_TOP)
 
 /* The directories of an overlay, all on one file system; -1: not open. `scratch` is no part of the
  * overlay, and no box reaches it. */

@@ -142,8 +142,8 @@ detach_leftovers(struct shift *h, int root, struct hr_err *err)
 	return read_mounts(h, wanted.stx_mnt_id, err) < 0 ? -1 : enter(h->host, err);
 }
 
-/* Finds which directory has the files of the box: the top, or that of a layer with which a killed
- * process has exchanged it. Returns 1, 0 with the reason in `why`, or -1 with *err. */
+/* Finds which directory has the files of the box. Returns 1, 0 with the reason in `why`, or -1 with
+ * *err. */
 static int
 find_upper(struct shift *h, int root, char *why, size_t size, struct hr_err *err)
 {
@@ -162,31 +162,20 @@ find_upper(struct shift *h, int root, char *why, size_t size, struct hr_err *err
 	return 1;
 }
 
-/* Gives the top its name again that a killed process has given to the layer below. */
-static int
-exchange_back(const struct shift *h, struct hr_err *err)
-{
-	return renameat2(h->dir, h->top, AT_FDCWD, h->s->below[0], RENAME_EXCHANGE) == 0
-		   ? 0
-		   : hr_err_sys(err, errno, "exchange the top with %s", h->s->below[0]);
-}
-
+/* Removes the leftovers of a killed process. The caller has exchanged the names again if that was
+ * killed before the box had its new root. */
 static int
 repair(struct shift *h, int root, struct hr_err *err)
 {
-	struct stat top, layer;
-	bool unfinished;
+	struct stat top;
 
 	if (fstatat(h->dir, h->top, &top, AT_SYMLINK_NOFOLLOW) != 0)
 		return failed("examine the top of the box", err);
-	unfinished = top.st_ino != h->upper;
-	if (unfinished &&
-	    (h->s->nbelow == 0 || lstat(h->s->below[0], &layer) != 0 || layer.st_ino != h->upper))
+	if (top.st_ino != h->upper)
 		return hr_err_set(err, HR_E_INVAL,
-		    "the files of the box are in a layer that the first --below must name");
-	if (box_table_over(&h->mounts, h->root) != NULL && detach_leftovers(h, root, err) < 0)
-		return -1;
-	return unfinished ? exchange_back(h, err) : 0;
+		    "a layer has the files of the box: exchange it and %s first",
+		    BOX_OVERLAY_TOP_OF(h->s->root));
+	return box_table_over(&h->mounts, h->root) != NULL ? detach_leftovers(h, root, err) : 0;
 }
 
 /* ---- the new root ---- */
@@ -298,22 +287,18 @@ detach_new(int root)
 		(void)umount2(".", BOX_MNT_DETACH);
 }
 
-/* Lets the box enter the new root. A writer to the old one, which nobody must have, prevents
+/* Lets the box enter the new root. A writer to the old one, which nobody must have, prevents that.
+ * Returns 1; 0 with *err if the box has its old root; or -1 with *err if it cannot return to
  * that. */
 static int
 go_over(const struct shift *h, int root, struct hr_err *err)
 {
-	int why;
-
 	if (pivot(root) < 0)
-		return failed("change the root of the box", err);
+		return (void)failed("change the root of the box", err), 0;
 	if (box_mount_flags(h->old, 0, MOUNT_ATTR_RDONLY) == 0)
-		return 0;
-	why = errno;
-	/* the box stays in the new root if it cannot return */
-	return pivot(h->old) < 0 ? 0
-				 : hr_err_sys(err, why,
-				       "make the former root read-only, on which a file is open");
+		return 1;
+	(void)failed("make the former root read-only, on which a file is open", err);
+	return pivot(h->old) < 0 ? -1 : 0;
 }
 
 /* Moves the mounts of the old root to `again`, a second mount of the new one, and lets the box
@@ -352,30 +337,27 @@ take_over(int root, int again, const struct moved *moved, char *why, size_t size
 		(void)snprintf(why, size, "%s", e.msg);
 }
 
-/* Returns 1, or 0 after a failure, with the box in its old root. */
+/* Returns 1; 0 with the reason in `why` and the box in its old root; or -1 with *err and the box in
+ * the new one, if a program can still write to the layer. */
 static int
-exchange_roots(struct shift *h, char *why, size_t size)
+exchange_roots(struct shift *h, char *why, size_t size, struct hr_err *err)
 {
 	HR_CLEAN(moved_done) struct moved moved = {.n = 0};
-	struct hr_err e = {0};
-	HR_CLOSE int root = new_root(h, &e);
+	HR_CLOSE int root = new_root(h, err);
 	HR_CLOSE int again = -1;
-	int r = root >= 0 ? enter(h->box, &e) : -1;
+	int r = 0;
 
-	if (r == 0) {
-		r = open_old(h, &e);
+	if (root >= 0 && enter(h->box, err) == 0) {
+		if (open_old(h, err) == 0 && attach(h, root, &again, &moved, err) == 0)
+			r = go_over(h, root, err);
 		if (r == 0)
-			r = attach(h, root, &again, &moved, &e);
-		if (r == 0)
-			r = go_over(h, root, &e);
-		if (r < 0)
 			detach_new(root);
 	}
-	if (r < 0)
-		(void)snprintf(why, size, "%s", e.msg);
+	if (r == 0)
+		(void)snprintf(why, size, "%s", err->msg);
 	else
 		take_over(root, again, &moved, why, size);
-	return r == 0;
+	return r;
 }
 
 /* ---- the layer ---- */
@@ -432,7 +414,7 @@ open_all(struct shift *h, const char *storage, struct hr_err *err)
 		return hr_err_sys(err, errno, "open the layer %s", h->s->layer);
 	h->dir = h->s->root == NULL ? dup(h->storage)
 				    : openat(h->storage, "layers/" BOX_OVERLAY_ROOT, DIRECTORY);
-	h->top = hr_path_leaf(box_shift_top(h->s));
+	h->top = hr_path_leaf(BOX_OVERLAY_TOP_OF(h->s->root));
 	if (h->dir < 0)
 		return failed("open the directory of the top", err);
 	for (i = 0; i < h->s->nbelow + (h->s->root != NULL); i++) {
@@ -513,13 +495,6 @@ shift(struct shift *h, const char *storage, char *why, size_t size, struct hr_er
 	if (repair(h, root, err) < 0)
 		return -1;
 	hr_fd_close(&root);
-	/* the name of below[0] may lead to another directory now */
-	if (h->s->nbelow > 0) {
-		hr_fd_close(&h->lower[1]);
-		h->lower[1] = box_mount_path(h->s->below[0], O_RDONLY | O_DIRECTORY);
-		if (h->lower[1] < 0)
-			return hr_err_sys(err, errno, "open the layer %s", h->s->below[0]);
-	}
 	if (h->s->nbelow == BOX_BELOW_MAX) {
 		(void)snprintf(why, size, "the box has %d layers already", BOX_BELOW_MAX);
 		return 0;
@@ -528,9 +503,8 @@ shift(struct shift *h, const char *storage, char *why, size_t size, struct hr_er
 		(void)snprintf(why, size, "%s", err->msg);
 		return 0;
 	}
-	if (exchange_roots(h, why, size))
-		return 1;
-	return return_files(h, err);
+	r = exchange_roots(h, why, size, err);
+	return r != 0 ? r : return_files(h, err);
 }
 
 /* Runs the child. The former root is written to the disk when the last one who has it leaves it:
@@ -595,10 +569,4 @@ box_shift(
 		return hr_err_set(err, HR_E_RUNTIME, "%s", said + 1);
 	(void)snprintf(why, size, "%s", said + 1);
 	return said[0] == 's';
-}
-
-const char *
-box_shift_top(const struct box_shift *s)
-{
-	return s->root != NULL ? BOX_OVERLAY_OWN_TOP : BOX_OVERLAY_TOP;
 }

@@ -21,14 +21,12 @@ struct box_shift {
 };
 
 /* Does it while all processes of the box are frozen, and none depends on the mount of the root, as
- * box_rest() finds. First repairs what a killed process has left. Returns 1, with a `why` that is
- * "" unless mounts of the box had to be replaced; 0 if nothing has changed, with the reason in
- * `why`; or -1 with *err: then a copy of the storage would lack files of the box, too. A process
- * may remain that waits until the kernel has written the former root to the disk. */
+ * box_rest() finds. First removes what a killed process has left over the root. Returns 1, with a
+ * `why` that is "" unless mounts of the box had to be replaced; 0 if nothing has changed, with the
+ * reason in `why`; or -1 with *err: then a copy of the storage would lack files of the box, or
+ * programs still write to the layer. A process may remain that waits until the kernel has written
+ * the former root to the disk. */
 int box_shift(
     const char *storage, const struct box_shift *s, char *why, size_t size, struct hr_err *err);
-
-/* Returns the path of the top below a storage, which has no files of its own after that. */
-const char *box_shift_top(const struct box_shift *s);
 
 #endif

@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/process/hierarchy.h"
+#include "box/overlay.h"
 #include "box/rest.h"
 #include "proto/json.h"
 
@@ -99,7 +100,7 @@ shift_and_copy(
 		return -1;
 	*ret_shifted = r > 0;
 	if (*ret_shifted)
-		leave_out(&s->copy, box_shift_top(&s->shift));
+		leave_out(&s->copy, BOX_OVERLAY_TOP_OF(s->shift.root));
 	return box_copy(&s->copy, err);
 }
 

@@ -311,6 +311,25 @@ def writer(b):
             equal(f.read(2), "yx")
 
 
+def caught(b):
+    """A box that cannot return from such a writer has the new root; that is an error, and no copy lacks a layer."""
+    if os.uname().machine != "x86_64":
+        raise Skip("the call that fails has its number on x86-64 alone")
+    with Shell(b, env=[PATH, "PROGRAM=" + MAPPED]) as box:
+        box.do('mkfifo /run/in /run/out; python3 -c "$PROGRAM" </run/in >/run/out & exec 6>/run/in; read x </run/out')
+        places, layer = mounted(box), box.layer()
+        os.chown(layer, b.uid, -1)
+        done = subprocess.run(["/usr/bin/python3", killed_at.__file__, "=", "155"] + box.command(layer), cwd="/",
+                              capture_output=True, text=True, timeout=PATIENCE, **b.change)
+        equal((done.returncode, "on which a file is open" in done.stderr, done.stdout), (125, True, ""), done)
+        box.below.insert(0, os.path.join(layer, "files"))
+        equal(box.do("echo >&6; wait; head -c 2 /m; echo; echo new >/new; cut -d' ' -f5 /proc/self/mountinfo | "
+                     "grep -cx /"), ["yx", "1"])
+        equal((mounted(box), os.listdir(os.path.join(box.storage, "root"))), (places, ["new"]))
+        box.shifted()
+        equal(box.do("cat /new; echo z >/m; cat /m"), ["new", "z"])
+
+
 def sizes(b):
     """--size counts the files of all layers once; --most limits only what is copied."""
     with Shell(b) as box:
@@ -331,6 +350,21 @@ def sizes(b):
               (3, {"shifted": True, "reason": ""}, True), done)
 
 
+def set_right(box, layer):
+    """Exchanges the names of the top and the layer again if the box has its old root, as a caller does."""
+    files, top = os.path.join(layer, "files"), os.path.join(box.storage, "root")
+    if not os.path.exists(files):
+        return
+    box.do("echo >/probe")
+    if os.path.exists(os.path.join(top, "probe")):
+        box.below.insert(0, files)
+    else:
+        equal((os.listdir(top), os.path.exists(os.path.join(files, "probe"))), ([], True))
+        os.rmdir(top)
+        os.rename(files, top)
+    box.do("rm /probe")
+
+
 def killed_from(b, n, volume):
     """Kills at every STEPth call from the nth on, as many as one box can have layers. Returns the next n, and whether
     one was not killed."""
@@ -343,8 +377,7 @@ def killed_from(b, n, volume):
             os.chown(layer, b.uid, -1)
             done = subprocess.run(["/usr/bin/python3", killed_at.__file__, "+", str(n)] + box.command(layer), cwd="/",
                                   capture_output=True, text=True, timeout=PATIENCE, **b.change)
-            if os.path.exists(os.path.join(layer, "files")):
-                box.below.insert(0, os.path.join(layer, "files"))
+            set_right(box, layer)
             got = box.do("cat /d/[123]; test -d /d/dir && echo dir; rm -rf /d/dir; echo %d >/d/3; cat /d/3; mkdir "
                          "/d/dir; ls -d /usr/bin/env /etc/passwd /proc/1 /w; pwd" % n)
             equal(got, ["1", "2", last] + ["dir"] * (last != "3") +
@@ -386,4 +419,4 @@ def usage(b):
 if __name__ == "__main__":
     if "ASAN_OPTIONS" in os.environ:  # it cannot look for leaks below ptrace
         os.environ["ASAN_OPTIONS"] += ":detect_leaks=0"
-    sys.exit(main([goes_on, places, deep, own_root, refused, writer, sizes, killed, usage]))
+    sys.exit(main([goes_on, places, deep, own_root, refused, writer, caught, sizes, killed, usage]))
