@@ -19,6 +19,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/account.h"
 #include "base/clean.h"
 #include "base/dir.h"
 #include "base/err.h"
@@ -28,19 +29,19 @@
 #include "base/volume.h"
 #include "box/ids.h"
 #include "box/overlay.h"
+#include "box/spec.h"
 
 #define PIECE (128u << 10)
 #define ATTRIBUTES_MAX (64u << 10) /* the kernel's limit of a list, and of one value */
-#define LINKS "links"   /* directory of the copy with its files that have several names */
-#define ENTRY_BYTES 512 /* a name counts so much for the tables of the file system */
-#define DEPTH_MAX 240   /* levels of directories, so that HR_PATH_DEPTH reaches all of a copy */
+#define LINKS "links" /* directory of the copy with its files that have several names */
 
 struct copying {
-	int links, own; /* directories: LINKS, and that of this process's descriptors */
-	bool no_clones; /* the file system cannot share blocks */
-	bool top;       /* leaves out the attributes that an overlay makes */
-	uint64_t left;  /* bytes that the copy may still take */
-	bool full;      /* the copy would take more */
+	int links, own;     /* directories: LINKS, and that of this process's descriptors */
+	bool no_clones;     /* the file system cannot share blocks */
+	bool top;           /* leaves out the attributes that an overlay makes */
+	const char *opaque; /* the attribute of an opaque directory where layers are joined */
+	uint64_t left;      /* bytes that the copy may still take */
+	bool full;          /* the copy would take more */
 	char piece[PIECE], list[ATTRIBUTES_MAX], value[ATTRIBUTES_MAX];
 };
 
@@ -269,81 +270,150 @@ enter(const char *const *without, const char *name, const char **ret)
 	return true;
 }
 
-static int copy_directory(struct copying *c, int from, int to, const char *const *without,
-    enum place place, unsigned depth, struct hr_err *err);
+/* Directories of layers that show one, topmost first. A copy of a storage has only one. */
+struct stack {
+	int v[BOX_BELOW_MAX];
+	size_t n;
+};
 
+static void
+stack_done(struct stack *s)
+{
+	while (s->n > 0)
+		hr_fd_close(&s->v[--s->n]);
+}
+
+/* Adds the directories of that name in the n layers of `dirs` to *s, which has the topmost one.
+ * Returns 0, 1 if they hide what lies below all, or -1. */
 static int
-copy_entry(struct copying *c, int dir, int to, const char *name, const char *const *without,
-    enum place place, unsigned depth, struct hr_err *err)
+add_lower(const struct copying *c, const int *dirs, size_t n, const char *name, struct stack *s)
+{
+	size_t i = 0;
+	char value;
+
+	while (fgetxattr(s->v[s->n - 1], c->opaque, &value, 1) < 1 || value != 'y') {
+		int fd = -1;
+
+		for (; fd < 0 && i < n; i++) {
+			fd = openat(dirs[i], name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			if (fd < 0 && errno != ENOENT)
+				return errno == ENOTDIR || errno == ELOOP ? 1 : -1;
+		}
+		if (fd < 0)
+			return 0;
+		s->v[s->n++] = fd;
+	}
+	return 1;
+}
+
+static int copy_directory(struct copying *c, const int *from, size_t n, int to,
+    const char *const *without, enum place place, unsigned depth, struct hr_err *err);
+
+/* Copies an entry of the topmost of n directories. */
+static int
+copy_entry(struct copying *c, const int *dirs, size_t n, int to, const char *name,
+    const char *const *without, enum place place, unsigned depth, struct hr_err *err)
 {
 	const enum place next = place == TOP && strcmp(name, "layers") == 0 ? LAYERS
 				: place == LAYERS                           ? LAYER
 									    : BELOW;
+	HR_CLEAN(stack_done) struct stack below = {.n = 0};
 	const char *rest[BOX_COPY_WITHOUT];
 	struct entry e = {.to = to, .name = name};
 	HR_CLOSE int at = -1;
-	HR_CLOSE int below = -1;
 	HR_CLOSE int copy = -1;
+	int hides = 0;
 
 	/* a layer's working files belong to its overlay */
 	if (!enter(without, name, rest) || (place == LAYER && box_overlay_is_own(name)))
 		return 0;
-	e.at = at = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	e.at = at = openat(dirs[0], name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (at < 0)
 		return has_gone() ? 0 : failed(name, err);
 	if (fstat(at, &e.st) != 0)
 		return failed(name, err);
-	if (S_ISSOCK(e.st.st_mode))
+	/* one of a layer hides other files */
+	if (S_ISSOCK(e.st.st_mode) && c->opaque == NULL)
 		return 0;
-	if (!take(c, ENTRY_BYTES))
+	if (!take(c, BOX_COPY_ENTRY))
 		return -1;
 	if (!S_ISDIR(e.st.st_mode))
 		return copy_linked(c, &e, err);
-	below = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	below.v[0] = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	hr_fd_close(&at);
-	if (below < 0)
+	if (below.v[0] < 0)
 		return has_gone() ? 0 : failed(name, err);
-	if (mkdirat(to, name, 0700) != 0 ||
+	below.n = 1;
+	if (c->opaque != NULL)
+		hides = add_lower(c, dirs + 1, n - 1, name, &below);
+	if (hides < 0 || mkdirat(to, name, 0700) != 0 ||
 	    (copy = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
 		return failed(name, err);
-	if (copy_directory(c, below, copy, rest, next, depth + 1, err) < 0)
+	if (copy_directory(c, below.v, below.n, copy, rest, next, depth + 1, err) < 0)
 		return -1;
-	return copy_properties(c, below, copy, &e.st) == 0 ? 0 : failed(name, err);
+	return copy_properties(c, below.v[0], copy, &e.st) == 0 &&
+		       (hides == 0 || fsetxattr(copy, c->opaque, "y", 1, 0) == 0)
+		   ? 0
+		   : failed(name, err);
 }
 
+/* Copies all that n directories show, topmost first. */
 static int
-copy_directory(struct copying *c, int from, int to, const char *const *without, enum place place,
-    unsigned depth, struct hr_err *err)
+copy_directory(struct copying *c, const int *from, size_t n, int to, const char *const *without,
+    enum place place, unsigned depth, struct hr_err *err)
 {
-	HR_CLOSEDIR DIR *d = hr_dir_take(openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	const struct dirent *e;
+	size_t i;
 
-	if (depth > DEPTH_MAX)
-		return hr_err_set(
-		    err, HR_E_TOOLARGE, "the box has directories deeper than %d levels", DEPTH_MAX);
-	while (d != NULL && (e = hr_dir_next(d)) != NULL)
-		if (copy_entry(c, from, to, e->d_name, without, place, depth, err) < 0)
-			return -1;
-	return d != NULL && errno == 0 ? 0 : hr_err_sys(err, errno, "read a directory of the box");
+	if (depth > BOX_COPY_DEPTH)
+		return hr_err_set(err, HR_E_TOOLARGE,
+		    "the box has directories deeper than %d levels", BOX_COPY_DEPTH);
+	for (i = 0; i < n; i++) {
+		HR_CLOSEDIR DIR *d =
+		    hr_dir_take(openat(from[i], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+		const struct dirent *e;
+
+		while (d != NULL && (e = hr_dir_next(d)) != NULL)
+			/* a layer above may have the name already */
+			if ((i == 0 || faccessat(to, e->d_name, F_OK, AT_SYMLINK_NOFOLLOW) != 0) &&
+			    copy_entry(
+				c, from + i, n - i, to, e->d_name, without, place, depth, err) < 0)
+				return -1;
+		if (d == NULL || errno != 0)
+			return hr_err_sys(err, errno, "read a directory of the box");
+	}
+	return 0;
 }
 
-/* Copies into an empty directory. Returns as box_copy(). */
+/* The directories that one copy has. */
+struct order {
+	const char *from, *to; /* `to` NULL: remove `from` */
+	const char *const *without;
+	uint64_t most;
+	const char *const *layers; /* those to be joined in `to`; NULL: none */
+	size_t nlayers;
+	const char *opaque;
+};
+
+/* Copies into an empty directory; LINKS is made in `above`, and stays. Returns as box_copy(). */
 static int
-copy_storage(int from, int to, const char *const *without, uint64_t most, struct hr_err *err)
+copy_stack(const struct stack *from, int to, int above, enum place place, const struct order *o,
+    struct hr_err *err)
 {
 	HR_FREE struct copying *c = calloc(1, sizeof(*c));
 	int r;
 
 	if (c == NULL)
 		return hr_err_nomem(err);
-	c->left = most > 0 ? most : UINT64_MAX;
+	c->left = o->most > 0 ? o->most : UINT64_MAX;
+	c->opaque = o->opaque;
 	(void)umask(0);
-	if (mkdirat(to, LINKS, 0700) != 0)
+	if (mkdirat(above, LINKS, 0700) != 0)
 		return hr_err_sys(err, errno, "make a directory in the copy");
-	c->links = openat(to, LINKS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	c->links = openat(above, LINKS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	c->own = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	r = c->links >= 0 && c->own >= 0 ? copy_directory(c, from, to, without, TOP, 0, err)
-					 : failed(LINKS, err);
+	r = c->links >= 0 && c->own >= 0
+		? copy_directory(c, from->v, from->n, to, o->without, place, 0, err)
+		: failed(LINKS, err);
 	hr_fd_close(&c->links);
 	hr_fd_close(&c->own);
 	return c->full ? 1 : r;
@@ -395,12 +465,6 @@ tidy_snapshot(int copy, const char *const *without, struct hr_err *err)
 	return d != NULL && errno == 0 ? 0 : failed("layers", err);
 }
 
-struct order {
-	const char *from, *to; /* `to` NULL: remove `from` */
-	const char *const *without;
-	uint64_t most;
-};
-
 /* Makes the copy, as a snapshot where that is possible. */
 static int
 copy_to(int from, const struct order *o, struct hr_err *err)
@@ -426,8 +490,37 @@ copy_to(int from, const struct order *o, struct hr_err *err)
 		return hr_err_sys(err, errno, "open %s", o->to);
 	if (snapshot)
 		return tidy_snapshot(to, o->without, err);
-	r = copy_storage(from, to, o->without, o->most, err);
+	r = copy_stack(&(const struct stack){{from}, 1}, to, to, TOP, o, err);
 	return r != 0 ? r : hr_path_remove(links, err);
+}
+
+/* Makes one layer of several. */
+static int
+join_to(const struct order *o, struct hr_err *err)
+{
+	static const char *const all[BOX_COPY_WITHOUT] = {NULL};
+	const struct order whole = {.without = all, .opaque = o->opaque};
+	HR_CLEAN(stack_done) struct stack from = {.n = 0};
+	HR_FREE char *links = hr_path_join(o->to, LINKS);
+	HR_CLOSE int above = open(o->to, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	HR_CLOSE int to = -1;
+
+	if (links == NULL)
+		return hr_err_nomem(err);
+	while (from.n < o->nlayers) {
+		from.v[from.n] =
+		    open(o->layers[from.n], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (from.v[from.n++] < 0)
+			return hr_err_sys(err, errno, "open %s", o->layers[from.n - 1]);
+	}
+	if (above >= 0 && mkdirat(above, BOX_COPY_FILES, 0700) == 0)
+		to = openat(above, BOX_COPY_FILES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (to < 0)
+		return hr_err_sys(err, errno, "make %s/" BOX_COPY_FILES, o->to);
+	return copy_stack(&from, to, above, BELOW, &whole, err) < 0 ||
+		       box_copy_properties(from.v[0], to, err) < 0
+		   ? -1
+		   : hr_path_remove(links, err);
 }
 
 static int
@@ -438,6 +531,8 @@ carry_out(const void *arg, struct hr_err *err)
 
 	if (o->to == NULL)
 		return hr_path_remove(o->from, err);
+	if (o->layers != NULL)
+		return join_to(o, err);
 	from = open(o->from, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return from >= 0 ? copy_to(from, o, err) : hr_err_sys(err, errno, "open %s", o->from);
 }
@@ -448,80 +543,21 @@ box_copy_remove(const char *path, struct hr_err *err)
 	return box_ids_run(carry_out, &(struct order){.from = path}, err);
 }
 
-struct sum {
-	uint64_t files, bytes;
-};
-
-static int
-add_one(int dir, const char *name, const struct stat *st, void *arg)
-{
-	struct sum *s = arg;
-
-	(void)dir;
-	(void)name;
-	s->files++;
-	/* a file with several names is counted once for each of them */
-	s->bytes += (uint64_t)st->st_blocks * 512 / (S_ISDIR(st->st_mode) ? 1 : st->st_nlink);
-	return 0;
-}
-
-/* Counts file by file, below the top. */
-static int
-walk_all(const char *path, struct sum *s, struct hr_err *err)
-{
-	unsigned skipped = 0;
-
-	if (hr_path_walk(path, add_one, s, &skipped) < 0 || skipped > 0)
-		return hr_err_set(
-		    err, HR_E_TOOLARGE, "the box has directories deeper than %d levels", DEPTH_MAX);
-	s->files--;
-	return 0;
-}
-
-static int
-count(const char *path, struct sum *s, struct hr_err *err)
-{
-	HR_CLOSE int top = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct sum one = {0};
-
-	if (top < 0)
-		return hr_err_sys(err, errno, "open %s", path);
-	if (!hr_volume_count(top, &one.files, &one.bytes)) {
-		one = (struct sum){0};
-		if (walk_all(path, &one, err) < 0)
-			return -1;
-	}
-	s->files += one.files;
-	s->bytes += one.bytes + one.files * ENTRY_BYTES;
-	return 0;
-}
-
-static int
-print_size(const void *arg, struct hr_err *err)
-{
-	const char *const *path;
-	struct sum s = {0};
-	char line[128];
-	int n;
-
-	for (path = arg; *path != NULL; path++)
-		if (count(*path, &s, err) < 0)
-			return -1;
-	n = snprintf(line, sizeof(line), "{\"files\": %" PRIu64 ", \"bytes\": %" PRIu64 "}\n",
-	    s.files, s.bytes);
-	return hr_fd_write_full(STDOUT_FILENO, line, (size_t)n, err);
-}
-
-int
-box_copy_size(const char *const *paths, struct hr_err *err)
-{
-	return box_ids_run(print_size, paths, err);
-}
-
 int
 box_copy(const struct box_copy *c, struct hr_err *err)
 {
 	return box_ids_run(carry_out,
 	    &(struct order){.from = c->from, .to = c->to, .without = c->without, .most = c->most},
+	    err);
+}
+
+int
+box_copy_join(const char *layer, const char *const *dirs, size_t n, struct hr_err *err)
+{
+	return box_ids_run(carry_out,
+	    &(struct order){.to = layer,
+		.layers = dirs,
+		.nlayers = n,
+		.opaque = box_overlay_opaque(!hr_account_is_root())},
 	    err);
 }

@@ -9,7 +9,11 @@
 
 #include "base/err.h"
 
-#define BOX_COPY_WITHOUT 5 /* maximum of paths that are left out */
+#define BOX_COPY_WITHOUT 6     /* maximum of paths that are left out */
+#define BOX_COPY_FILES "files" /* name in the directory of a layer */
+#define BOX_COPY_ENTRY 512     /* a name counts so much for the tables of the file system */
+#define BOX_COPY_DEPTH 240 /* levels of directories, so that HR_PATH_DEPTH reaches all of a copy   \
+			    */
 
 struct box_copy {
 	const char *from;                      /* a directory */
@@ -23,13 +27,14 @@ struct box_copy {
  * it. Returns 0; 1 if the copy would take more than `most`, and is incomplete; or -1 with *err. */
 int box_copy(const struct box_copy *c, struct hr_err *err);
 
+/* Makes "files" in the directory `layer`, with all that an overlay of the n directories shows,
+ * topmost first, and all that they hide of what lies below them. Returns 0, or -1 with *err and an
+ * incomplete layer. */
+int box_copy_join(const char *layer, const char *const *dirs, size_t n, struct hr_err *err);
+
 /* Gives a new directory the owner, mode, times and extended attributes of `from`, without those of
  * overlays. Returns 0, or -1 with *err. */
 int box_copy_properties(int from, int to, struct hr_err *err);
-
-/* Prints {"files": N, "bytes": N} for all directories of a list that ends with NULL, as the root of
- * a box of this account. Returns 0, or -1 with *err. */
-int box_copy_size(const char *const *paths, struct hr_err *err);
 
 /* Removes a directory with its contents, as the root of a box of this account. Returns 0, or -1
  * with *err. */

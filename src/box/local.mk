@@ -13,6 +13,7 @@ libbox_la_SOURCES = \
 	%D%/overlay.c %D%/overlay.h \
 	%D%/rest.c %D%/rest.h \
 	%D%/shift.c %D%/shift.h \
+	%D%/size.c %D%/size.h \
 	%D%/skeleton.c %D%/skeleton.h \
 	%D%/snapshot.c %D%/snapshot.h \
 	%D%/spec.c %D%/spec.h \

@@ -18,6 +18,7 @@
 #include "base/process/image.h"
 #include "box/copy.h"
 #include "box/fence.h"
+#include "box/size.h"
 #include "box/snapshot.h"
 #include "box/spec.h"
 #include "box/start.h"
@@ -32,6 +33,7 @@ static const char usage_text[] =
     "                    [--most BYTES]\n"
     "       handrail-box --copy FROM TO ... --freeze GROUP --shift PID LAYER\n"
     "                    [--below DIR]... [--root DIR]\n"
+    "       handrail-box --join LAYER DIR...\n"
     "       handrail-box --size DIR...\n"
     "       handrail-box --remove DIR\n"
     "Makes a box, an isolated set of processes, and runs a program in it until it ends. FILE has "
@@ -47,6 +49,7 @@ static const char usage_text[] =
     "  --shift      make the files of the box whose first process is PID the layer LAYER/files,\n"
     "               instead of a copy, where that is safe. --below: the layers that the box has,\n"
     "               topmost first; --root: its root directory\n"
+    "  --join       make one layer, LAYER/files, of the layers DIR, topmost first\n"
     "  --size       print the number of files below all DIRs, and the disk that they take\n"
     "  --remove     remove a storage\n"
     "  --help       print this text\n"
@@ -143,16 +146,20 @@ copy(int argc, char **argv)
 	return r;
 }
 
-/* Implements --copy, --size and --remove. Returns the exit status, or -1 for another command. */
+/* Implements --copy, --join, --size and --remove. Returns the exit status, or -1 for another
+ * command. */
 static int
 copy_or_remove(int argc, char **argv)
 {
+	const char *const *args = (const char *const *)argv;
 	struct hr_err e = {0};
 
 	if (argc == 3 && strcmp(argv[1], "--remove") == 0)
 		return box_copy_remove(argv[2], &e) == 0 ? 0 : fail(STATUS_FAILED, &e);
 	if (argc >= 3 && strcmp(argv[1], "--size") == 0)
-		return box_copy_size((const char *const *)argv + 2, &e) == 0
+		return box_size(args + 2, &e) == 0 ? 0 : fail(STATUS_FAILED, &e);
+	if (argc >= 4 && argc <= 3 + BOX_BELOW_MAX && strcmp(argv[1], "--join") == 0)
+		return box_copy_join(argv[2], args + 3, (size_t)argc - 3, &e) == 0
 			   ? 0
 			   : fail(STATUS_FAILED, &e);
 	return argc >= 4 && strcmp(argv[1], "--copy") == 0 ? copy(argc, argv) : -1;

@@ -40,6 +40,12 @@ box_overlay_is_own(const char *name)
 	return false;
 }
 
+const char *
+box_overlay_opaque(bool plain)
+{
+	return plain ? "user.overlay.opaque" : "trusted.overlay.opaque";
+}
+
 void
 box_overlay_done(struct box_overlay *o)
 {

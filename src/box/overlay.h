@@ -19,6 +19,10 @@
 const char *box_overlay_own(size_t i);
 bool box_overlay_is_own(const char *name);
 
+/* Returns the name of the attribute that is "y" for an opaque directory. `plain`: the overlay
+ * belongs to a user namespace. */
+const char *box_overlay_opaque(bool plain);
+
 /* The top of a box takes the changes to its root: this directory of its storage, or the upper layer
  * of BOX_OVERLAY_ROOT where the box has a root directory of its own. */
 #define BOX_OVERLAY_TOP "root"

@@ -371,16 +371,16 @@ become_layer(struct shift *h, struct hr_err *err)
 	HR_CLOSE int files = -1;
 	int r;
 
-	if (top < 0 || mkdirat(h->layer, BOX_SHIFT_FILES, 0700) != 0) {
+	if (top < 0 || mkdirat(h->layer, BOX_COPY_FILES, 0700) != 0) {
 		(void)failed("make the directory of the layer", err);
 		return false;
 	}
-	files = openat(h->layer, BOX_SHIFT_FILES, DIRECTORY);
-	r = files >= 0 ? box_copy_properties(top, files, err) : failed(BOX_SHIFT_FILES, err);
-	if (r == 0 && renameat2(h->dir, h->top, h->layer, BOX_SHIFT_FILES, RENAME_EXCHANGE) != 0)
+	files = openat(h->layer, BOX_COPY_FILES, DIRECTORY);
+	r = files >= 0 ? box_copy_properties(top, files, err) : failed(BOX_COPY_FILES, err);
+	if (r == 0 && renameat2(h->dir, h->top, h->layer, BOX_COPY_FILES, RENAME_EXCHANGE) != 0)
 		r = failed("exchange the top of the box with the layer", err);
 	if (r < 0) {
-		(void)unlinkat(h->layer, BOX_SHIFT_FILES, AT_REMOVEDIR);
+		(void)unlinkat(h->layer, BOX_COPY_FILES, AT_REMOVEDIR);
 		return false;
 	}
 	h->lower[0] = top;
@@ -392,8 +392,8 @@ become_layer(struct shift *h, struct hr_err *err)
 static int
 return_files(const struct shift *h, struct hr_err *err)
 {
-	return renameat2(h->dir, h->top, h->layer, BOX_SHIFT_FILES, RENAME_EXCHANGE) == 0 &&
-		       unlinkat(h->layer, BOX_SHIFT_FILES, AT_REMOVEDIR) == 0
+	return renameat2(h->dir, h->top, h->layer, BOX_COPY_FILES, RENAME_EXCHANGE) == 0 &&
+		       unlinkat(h->layer, BOX_COPY_FILES, AT_REMOVEDIR) == 0
 		   ? 0
 		   : failed("give the files of the box back their name", err);
 }

@@ -9,8 +9,7 @@
 #include "base/err.h"
 #include "box/spec.h"
 
-#define BOX_SHIFT_FILES "files" /* name in the directory of a layer */
-#define BOX_SHIFT_WHY 1024      /* room for every reason */
+#define BOX_SHIFT_WHY 1024 /* room for every reason */
 
 struct box_shift {
 	pid_t pid;         /* the first process of the box */

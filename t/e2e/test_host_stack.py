@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -217,6 +218,27 @@ def chance(h, seeds=range(1, 5)):
         compare(h, ["mkdir a b c; " + change(r)] + [change(r) for _ in range(8)], seed % 2 == 0, "t%d" % seed)
 
 
+def joined(h, seeds=range(1, 5)):
+    """One layer that was made of several hides and shows what they do, above others and alone."""
+    for seed in seeds:
+        r = random.Random(seed)
+        below, layers, top = stack(h, ["mkdir a b c; " + change(r)] + [change(r) for _ in range(8)], seed % 2 == 0,
+                                   "j%d" % seed)
+        layers.append(top)
+        for first in (0, r.randint(1, 6)):
+            made = h.directory("state", "joined%d" % first)
+            done = subprocess.run([os.path.join(BUILD, "handrail-box"), "--join", made, *reversed(layers[first:])],
+                                  stderr=subprocess.PIPE, cwd="/", env=h.env, **h.change)
+            equal((done.returncode, done.stderr, os.listdir(made)), (0, b"", ["files"]))
+            expected = view(h, "", *below, *layers, h.directory("cwd", "none%d" % first))
+            found = view(h, "", *below, *layers[:first], os.path.join(made, "files"), h.path("cwd", "none%d" % first))
+            for one, other in zip(*[f[0] for f in (expected, found)]):
+                equal(one, other, (seed, first))
+            equal(found, expected, (seed, first))
+            shutil.rmtree(h.path("cwd", "none%d" % first))
+            shutil.rmtree(made)
+
+
 def refused(h):
     """A layer that is missing, or a link, and wrong arguments are errors."""
     _, layers, _ = stack(h, STEPS[:2], False, "s")
@@ -242,7 +264,7 @@ def with_overlays(case):
     return done
 
 
-CASES = [with_overlays(case) for case in (programs, root, missing, chance, refused)]
+CASES = [with_overlays(case) for case in (programs, root, missing, chance, joined, refused)]
 
 
 if __name__ == "__main__":

@@ -269,7 +269,7 @@ put_other(struct pack *p, int dir, const char *name, const struct stat *st, stru
 static bool
 is_opaque(const struct pack *p, int fd)
 {
-	const char *name = p->from->plain ? "user.overlay.opaque" : "trusted.overlay.opaque";
+	const char *name = box_overlay_opaque(p->from->plain);
 	char value[2];
 
 	return fgetxattr(fd, name, value, sizeof(value)) == 1 && value[0] == 'y';

@@ -527,7 +527,7 @@ oci_unpack(int storage, bool over, bool whole, bool plain, int layer, struct hr_
 	    .host = host,
 	    .whole = whole,
 	    .plain = plain,
-	    .opaque = plain ? "user.overlay.opaque" : "trusted.overlay.opaque",
+	    .opaque = box_overlay_opaque(plain),
 	    .clears = over,
 	    .inherits = over};
 	int r;
