@@ -3,6 +3,7 @@
 As root each case is done twice, by root and by another account."""
 
 import contextlib
+import errno
 import json
 import os
 import random
@@ -109,19 +110,63 @@ def again(h):
 
 
 def many(h):
-    """More snapshots than a box can have layers are made, too."""
+    """More snapshots than a box can have layers are made, too: the upper ones become one, from which a box that lies
+    on them goes on, and the lower ones stay."""
     h.ok("up", "-q", "one")
     h.need_still()
-    for i in range(43):
-        h.ok("run", "-n", "one", "echo %d >>/workspace/f" % i)
+    counts = []
+    for i in range(50):
+        h.ok("run", "-n", "one", "echo %d >>/workspace/f; touch n%d; rm -f n%d; rm -rf d; mkdir d; touch d/%d" % (
+            i, i, i - 2, i))
         h.ok("snapshot", "one", "s%d" % i)
-    equal(len(below(h, "one.own")), 40)
-    for i in (0, 20, 42):
+        counts.append(len(below(h, "one.own")))
+    # a process that ends soon can keep the box from a new layer
+    drops = [(a, b - a) for a, b in zip(counts, counts[1:]) if b < a]
+    equal((max(counts), drops in ([(40, -18)], [(40, -19)])), (40, True), counts)
+    equal(os.listdir(h.path("state", "one.own", "storage")).count("below.old"), 0)
+    for i in (1, 20, 41, 49):
         h.ok("up", "-q", "two", "--from", "s%d" % i)
-        equal(h.ok("run", "-n", "two", "tail -n 1 /workspace/f; wc -l </workspace/f"), "%d\n%d\n" % (i, i + 1))
+        equal(h.ok("run", "-n", "two", "tail -n 1 f; wc -l <f; ls -1d n* d/*"),
+              "%d\n%d\nd/%d\n%s" % (i, i + 1, i, "".join(sorted("n%d\n" % k for k in (i - 1, i)))))
         h.ok("down", "-q", "two")
-    equal(h.ok("run", "-n", "one", "wc -l <f"), "43\n")
+    equal(h.ok("run", "-n", "one", "wc -l <f; ls -A d"), "50\n49\n")
+    h.ok("snapshot", "rm", *stored(h))
+    equal(len(layers(h)), len(below(h, "one.own")), "the box keeps no other layer")
     end(h, "one")
+    equal(layers(h), [])
+
+
+def interrupted(h):
+    """A box whose layers are joined keeps the former ones until it has another root, also if commands are killed."""
+    h.ok("up", "-q", "one")
+    h.need_still()
+    i = 0
+    while len(below(h, "one.own")) < 40 and i < 99:
+        h.ok("run", "-n", "one", "touch f%d; rm -f f%d" % (i, i - 5))
+        h.ok("snapshot", "one", "s")
+        h.ok("snapshot", "rm", "s")
+        i += 1
+    former = below(h, "one.own")
+    # a process with an open file keeps the box on its root
+    h.ok("run", "-n", "one", "exec 7<f%d" % (i - 1))
+    h.ok("snapshot", "one", "s")
+    h.ok("snapshot", "rm", "s")
+    h.ok("snapshot", "one", "s")
+    joined = below(h, "one.own")
+    equal((len(former), len(joined), joined[:20] == former[:20]), (40, 21, True))
+    equal(sorted(set(former) - set(layers(h))), [])
+    see = "echo f*"
+    expected = " ".join("f%d" % k for k in range(i - 5, i)) + "\n"
+    equal(h.ok("run", "-n", "one", see + "; cat f%d; exec 7<&-" % (i - 2)), expected)
+    h.ok("up", "-q", "two", "--from", "s")
+    equal(h.ok("run", "-n", "two", see), expected)
+    for i in range(9):
+        if len(below(h, "one.own")) < 22:
+            h.ok("snapshot", "one", "t%d" % i)
+    equal(len(below(h, "one.own")), 22)
+    equal(os.path.exists(h.path("state", "one.own", "storage", "below.old")), False)
+    equal(h.ok("run", "-n", "one", see), expected)
+    end(h, "one", "two")
     h.ok("snapshot", "rm", *stored(h))
     equal(layers(h), [])
 
@@ -276,6 +321,29 @@ def restored(h):
     equal(layers(h), [])
 
 
+def linked(h):
+    """More boxes lie on a layer than the file system has links for."""
+    h.ok("up", "-q", "one")
+    h.ok("run", "-n", "one", "echo first >f")
+    h.ok("snapshot", "one", "s")
+    made = layers(h)
+    ref, links = h.path("state", "layers", made[0], "ref"), h.directory("links")
+    try:
+        for i in range(70000):
+            os.link(ref, os.path.join(links, str(i)), follow_symlinks=False)
+    except OSError as e:
+        equal(e.errno, errno.EMLINK)
+    h.ok("up", "-q", "two", "--from", "s")
+    h.ok("snapshot", "rm", "s")
+    end(h, "one")
+    shutil.rmtree(links)
+    h.ok("snapshot", "two", "t")
+    equal((made[0] in layers(h), h.ok("run", "-n", "two", "cat f")), (True, "first\n"))
+    end(h, "two")
+    h.ok("snapshot", "rm", "t")
+    equal(layers(h), [])
+
+
 def journal(h):
     """A box whose journal an earlier version has put into its root keeps it, and no snapshot has it."""
     h.ok("up", "-q", "one")
@@ -316,6 +384,12 @@ def counted(h):
     h.ok("run", "-n", "one", "head -c 2000000 /dev/urandom >more")
     h.ok("snapshot", "one", "t")
     sizes = {o["tag"]: o["bytes"] for o in json.loads(h.ok("snapshot", "ls", "--json"))}
+    # a paused box has no new layer
+    if h("pause", "one").returncode == 0:
+        made = json.loads(h.ok("snapshot", "one", "p", "--json"))
+        equal((sizes["t"] <= made["bytes"] < 8000000, made["still"]), (True, True), (made, sizes))
+        h.ok("snapshot", "rm", "p")
+        h.ok("resume", "one")
     h.ok("run", "-n", "one", "for i in {1..260}; do mkdir d && cd d || break; done; cd /workspace")
     deep = h("snapshot", "one", "deep")
     if deep.returncode:
@@ -325,14 +399,9 @@ def counted(h):
         equal((listed.returncode, 'the files of "deep" are not counted: ' in listed.stderr), (0, True), listed)
         h.ok("snapshot", "rm", "deep")
     equal((3000000 <= sizes["s"] < 4500000, 5000000 <= sizes["t"] < 7000000), (True, True), sizes)
-    # a paused box has no new layer
-    if h("pause", "one").returncode == 0:
-        made = json.loads(h.ok("snapshot", "one", "p", "--json"))
-        equal((sizes["t"] <= made["bytes"] < 8000000, made["still"]), (True, True), (made, sizes))
-        h.ok("snapshot", "rm", "p")
     end(h, "one")
     h.ok("snapshot", "rm", "s", "t")
 
 
 if __name__ == "__main__":
-    run([shares, again, many, copied, branches, killed, stale, rooted, restored, journal, counted], made=Sharers)
+    run([shares, again, many, interrupted, copied, branches, killed, stale, rooted, restored, linked, journal, counted], made=Sharers)

@@ -17,6 +17,7 @@
 #include "base/path.h"
 #include "base/process/spawn.h"
 #include "base/strv.h"
+#include "base/text/text.h"
 #include "host/box/layers.h"
 #include "proto/json.h"
 
@@ -99,8 +100,9 @@ hr_box_remove_tree(const int locks[HR_BOX_LOCKS], const char *path, struct hr_er
 /* The parts of a storage that a copy lacks: the links to layers, and the server's journal, which is
  * in the root of a box that an earlier version has started. */
 #define WITHOUT                                                                                    \
-	"--without", "below", "--without", HR_BOX_JOURNAL, "--without", "root" HR_BOX_STATE_DIR,   \
-	    "--without", "layers/root/upper" HR_BOX_STATE_DIR
+	"--without", "below", "--without", HR_BOX_BELOW_OLD, "--without", HR_BOX_JOURNAL,          \
+	    "--without", BOX_OVERLAY_TOP HR_BOX_STATE_DIR, "--without",                            \
+	    BOX_OVERLAY_OWN_TOP HR_BOX_STATE_DIR
 
 /* Adds the arguments that let the launcher exchange the root of a running box. */
 static int
@@ -143,6 +145,7 @@ hr_box_copy(const struct hr_box *b, struct hr_box_copy *c, struct hr_err *err)
 	const char *group = b != NULL ? hr_box_freezer(b) : NULL;
 	bool shift = group != NULL && b->h->state_dir != NULL && b->pid > 0;
 	HR_PUT struct json_object *o = NULL;
+	HR_FREE char *old = NULL;
 	HR_BUF(said, SAID_MAX);
 	int r;
 
@@ -166,6 +169,11 @@ hr_box_copy(const struct hr_box *b, struct hr_box_copy *c, struct hr_err *err)
 		r = take_result(hr_buf_str(&said), &o, err);
 	c->shifted = hr_json_true_at(o, "shifted");
 	hr_box_layer_end(&l); /* a layer that got no files goes */
+	/* the box has left the layers that were joined */
+	if (r == 0 && c->shifted)
+		r = hr_text_setf(&old, err, "%s/" HR_BOX_BELOW_OLD, c->from) == 0
+			? hr_path_remove(old, err)
+			: -1;
 	return r < 0 ? -1 : hr_box_below_share(c->from, c->to, err);
 }
 

@@ -20,20 +20,16 @@
 #include "base/path.h"
 #include "base/random.h"
 #include "base/text/text.h"
+#include "host/box/copy.h"
 #include "host/box/store.h"
 
 #define LAYERS "layers"
-#define FILES "files"
 #define REF "ref"
 #define BELOW "below"
 #define DIGITS 16
 #define NUMBER "%02zu"
-
-const char *
-hr_box_top(const char *root)
-{
-	return root == NULL ? "root" : "layers/root/upper";
-}
+#define JOINED (BOX_BELOW_MAX / 2) /* layers that become one: the lowest ones are often large */
+#define SAID_MAX 4096
 
 /* ---- the layers of a storage ---- */
 
@@ -62,7 +58,7 @@ count(const char *storage, size_t *ret, struct hr_err *err)
 	HR_FREE char *path = NULL;
 	struct stat st;
 
-	for (*ret = 0; *ret < HR_BOX_BELOW_MAX; ++*ret) {
+	for (*ret = 0; *ret < BOX_BELOW_MAX; ++*ret) {
 		if (hr_text_setf(&path, err, "%s/" BELOW "/" NUMBER, storage, *ret) < 0)
 			return -1;
 		if (lstat(path, &st) != 0)
@@ -106,7 +102,7 @@ hr_box_below(const char *state_dir, const char *storage, struct hr_strv *ret, st
 	if (n > 0 && state_dir == NULL)
 		return hr_err_set(err, HR_E_INVAL, "a box with layers needs a state directory");
 	for (i = n; i-- > 0;) {
-		if (in_layer(state_dir, storage, i, FILES, &path, err) < 0)
+		if (in_layer(state_dir, storage, i, BOX_COPY_FILES, &path, err) < 0)
 			return -1;
 		if (realpath(path, place) != NULL)
 			hr_strv_add(ret, place);
@@ -116,38 +112,60 @@ hr_box_below(const char *state_dir, const char *storage, struct hr_strv *ret, st
 	return ret->failed ? hr_err_nomem(err) : 0;
 }
 
+/* Lets the directory `dir` refer to layer n of `from`. A link of its own has the place of one more
+ * than the file system permits: is_named() finds that, too. */
+static int
+share_one(const char *from, const char *dir, size_t n, struct hr_err *err)
+{
+	HR_FREE char *old = NULL;
+	HR_FREE char *new = NULL;
+	char id[DIGITS + 2];
+
+	if (hr_text_setf(&old, err, "%s/" BELOW "/" NUMBER, from, n) < 0 ||
+	    hr_text_setf(&new, err, "%s/" NUMBER, dir, n) < 0)
+		return -1;
+	if (link(old, new) == 0)
+		return 0;
+	if (errno != EMLINK)
+		return hr_err_sys(err, errno, "link %s", new);
+	if (read_id(from, n, id, err) < 0)
+		return -1;
+	return symlink(id, new) == 0 ? 0 : hr_err_sys(err, errno, "create %s", new);
+}
+
+/* Lets the new directory `dir` refer to the n lowest layers of `from`. */
+static int
+share(const char *from, const char *dir, size_t n, struct hr_err *err)
+{
+	size_t i;
+
+	if (mkdir(dir, 0700) != 0)
+		return hr_err_sys(err, errno, "create %s", dir);
+	for (i = 0; i < n; i++)
+		if (share_one(from, dir, i, err) < 0)
+			return -1;
+	return 0;
+}
+
 int
 hr_box_below_share(const char *from, const char *to, struct hr_err *err)
 {
 	HR_FREE char *dir = hr_path_join(to, BELOW);
-	size_t i, n;
+	size_t n;
 
 	if (dir == NULL)
 		return hr_err_nomem(err);
-	if (count(from, &n, err) < 0)
-		return -1;
-	if (n > 0 && mkdir(dir, 0700) != 0 && errno != EEXIST)
-		return hr_err_sys(err, errno, "create %s", dir);
-	for (i = 0; i < n; i++) {
-		HR_FREE char *old = NULL;
-		HR_FREE char *new = NULL;
-
-		if (hr_text_setf(&old, err, "%s/" BELOW "/" NUMBER, from, i) < 0 ||
-		    hr_text_setf(&new, err, "%s/" BELOW "/" NUMBER, to, i) < 0)
-			return -1;
-		if (link(old, new) != 0)
-			return hr_err_sys(err, errno, "link %s", new);
-	}
-	return 0;
+	return count(from, &n, err) < 0 ? -1 : n > 0 ? share(from, dir, n, err) : 0;
 }
 
 /* ---- new layers ---- */
 
-/* Makes the directory of a layer and holds it. */
+/* Makes the directory of a layer with its reference, to which *ret leads, and holds it. */
 static int
-make_layer(struct hr_box_layer *l, const char *state_dir, char id[DIGITS + 1], struct hr_err *err)
+make_layer(struct hr_box_layer *l, const char *state_dir, char **ret, struct hr_err *err)
 {
 	HR_FREE char *dir = hr_path_join(state_dir, LAYERS);
+	char id[DIGITS + 1];
 	struct stat held, named;
 
 	if (dir == NULL)
@@ -167,7 +185,9 @@ make_layer(struct hr_box_layer *l, const char *state_dir, char id[DIGITS + 1], s
 			return hr_err_sys(err, errno, "hold %s", l->path);
 	} while (l->lock < 0 || fstat(l->lock, &held) != 0 || stat(l->path, &named) != 0 ||
 		 held.st_ino != named.st_ino);
-	return 0;
+	if (symlinkat(id, l->lock, REF) != 0)
+		return hr_err_sys(err, errno, "create " REF " in %s", l->path);
+	return hr_text_setf(ret, err, "%s/" REF, l->path);
 }
 
 int
@@ -176,20 +196,16 @@ hr_box_layer_begin(
 {
 	HR_FREE char *below = hr_path_join(storage, BELOW);
 	HR_FREE char *ref = NULL;
-	char id[DIGITS + 1];
 	size_t n;
 
 	if (below == NULL)
 		return hr_err_nomem(err);
 	if (count(storage, &n, err) < 0)
 		return -1;
-	if (n == HR_BOX_BELOW_MAX)
+	if (n == BOX_BELOW_MAX)
 		return hr_err_set(err, HR_E_TOOLARGE, "the box has %zu layers already", n);
-	if (make_layer(l, state_dir, id, err) < 0 ||
-	    hr_text_setf(&ref, err, "%s/" REF, l->path) < 0)
+	if (make_layer(l, state_dir, &ref, err) < 0)
 		return -1;
-	if (symlinkat(id, l->lock, REF) != 0)
-		return hr_err_sys(err, errno, "create %s", ref);
 	if (mkdir(below, 0700) != 0 && errno != EEXIST)
 		return hr_err_sys(err, errno, "create %s", below);
 	if (hr_text_setf(&l->link, err, "%s/" NUMBER, below, n) < 0)
@@ -201,7 +217,7 @@ void
 hr_box_layer_end(struct hr_box_layer *l)
 {
 	/* a layer that got no files has no user */
-	if (l->lock >= 0 && faccessat(l->lock, FILES, F_OK, 0) != 0 && errno == ENOENT) {
+	if (l->lock >= 0 && faccessat(l->lock, BOX_COPY_FILES, F_OK, 0) != 0 && errno == ENOENT) {
 		if (l->link != NULL) {
 			(void)unlink(l->link);
 			l->link[hr_path_leaf(l->link) - l->link - 1] = '\0';
@@ -229,9 +245,47 @@ hr_box_layer_freeze(const char *state_dir, const char *storage, const char *top,
 	/* a storage without another layer keeps its files, as a subvolume does */
 	if (hr_box_layer_begin(&l, state_dir, storage, NULL) < 0)
 		return 0;
-	return renameat(AT_FDCWD, from, l.lock, FILES) == 0 || errno == EXDEV
+	return renameat(AT_FDCWD, from, l.lock, BOX_COPY_FILES) == 0 || errno == EXDEV
 		   ? 0
 		   : hr_err_sys(err, errno, "move %s", from);
+}
+
+/* ---- too many layers ---- */
+
+/* Makes one layer of the topmost ones of a box that may run on them: their references move to
+ * HR_BOX_BELOW_OLD, and stay there until the box has another root. */
+static int
+join(const struct hr_box *b, const char *storage, struct hr_err *err)
+{
+	HR_CLEAN(hr_box_layer_end) struct hr_box_layer l = HR_BOX_LAYER_NONE;
+	HR_CLEAN(hr_strv_done) struct hr_strv below = {0};
+	HR_CLEAN(hr_strv_done) struct hr_strv argv = {0};
+	HR_FREE char *present = hr_path_join(storage, BELOW);
+	HR_FREE char *next = hr_path_join(storage, HR_BOX_BELOW_OLD);
+	HR_FREE char *ref = NULL;
+	HR_FREE char *name = NULL;
+	HR_BUF(said, SAID_MAX);
+	size_t i;
+
+	if (present == NULL || next == NULL)
+		return hr_err_nomem(err);
+	if (hr_box_below(b->h->state_dir, storage, &below, err) < 0 ||
+	    hr_path_remove(next, err) < 0 || make_layer(&l, b->h->state_dir, &ref, err) < 0)
+		return -1;
+	hr_strv_add_all(&argv, (const char *const[]){"handrail-box", "--join", l.path, NULL});
+	for (i = 0; i < JOINED; i++)
+		hr_strv_add(&argv, below.v[i]);
+	if (argv.failed)
+		return hr_err_nomem(err);
+	if (hr_box_run_program((const int[HR_BOX_LOCKS]){l.lock, -1}, hr_strv_list(&argv), false,
+		NULL, &said, err) < 0 ||
+	    share(storage, next, below.n - JOINED, err) < 0 ||
+	    hr_text_setf(&name, err, "%s/" NUMBER, next, below.n - JOINED) < 0)
+		return -1;
+	return link(ref, name) == 0 &&
+		       renameat2(AT_FDCWD, next, AT_FDCWD, present, RENAME_EXCHANGE) == 0
+		   ? 0
+		   : hr_err_sys(err, errno, "replace %s", present);
 }
 
 /* ---- leftovers ---- */
@@ -268,6 +322,8 @@ hr_box_layers_repair(const struct hr_box *b, struct hr_err *err)
 	HR_FREE char *top = storage != NULL ? hr_path_join(storage, hr_box_top(b->root)) : NULL;
 	HR_FREE char *files = NULL;
 	HR_FREE char *newest = NULL;
+	HR_FREE char *text = NULL;
+	struct hr_err e = {0};
 	size_t n;
 	int r;
 
@@ -277,12 +333,21 @@ hr_box_layers_repair(const struct hr_box *b, struct hr_err *err)
 		return -1;
 	if (n == 0 || b->pid == 0)
 		return 0;
-	if (in_layer(b->h->state_dir, storage, n - 1, FILES, &files, err) < 0 ||
+	if (in_layer(b->h->state_dir, storage, n - 1, BOX_COPY_FILES, &files, err) < 0 ||
 	    hr_text_setf(&newest, err, "%s/" BELOW "/" NUMBER, storage, n - 1) < 0)
 		return -1;
 	r = access(files, F_OK) == 0 ? is_top(b, top, err) : 0;
-	if (r != 0)
-		return r < 0 ? -1 : 0;
+	if (r < 0)
+		return -1;
+	if (r > 0 && (n < BOX_BELOW_MAX || join(b, storage, &e) == 0))
+		return 0;
+	if (r > 0) {
+		/* the box keeps its layers, and is copied */
+		if (hr_text_setf(&text, NULL, "The box keeps its %zu layers: %s", n, e.msg) == 0)
+			b->h->log(b->h->arg, text);
+		hr_box_layers_clean(b->h);
+		return 0;
+	}
 	if (access(files, F_OK) == 0 &&
 	    renameat2(AT_FDCWD, top, AT_FDCWD, files, RENAME_EXCHANGE) != 0)
 		return hr_err_sys(err, errno, "give the box its files again");
@@ -292,25 +357,36 @@ hr_box_layers_repair(const struct hr_box *b, struct hr_err *err)
 	return 0;
 }
 
+/* Returns true if a reference in the directory `name` of a storage is that of the layer. */
+static bool
+refers_to(const char *dir, const char *entry, const char *name, const char *id)
+{
+	HR_FREE char *path = NULL;
+	HR_CLOSEDIR DIR *d = NULL;
+	const struct dirent *e;
+	char found[DIGITS + 2];
+	bool same = false;
+
+	if (hr_text_setf(&path, NULL, "%s/%s/storage/%s", dir, entry, name) < 0)
+		return true;
+	d = opendir(path);
+	while (!same && d != NULL && (e = hr_dir_next(d)) != NULL)
+		same = readlinkat(dirfd(d), e->d_name, found, sizeof(found)) == DIGITS &&
+		       strncmp(found, id, DIGITS) == 0;
+	return same || (errno != 0 && errno != ENOENT && errno != ENOTDIR);
+}
+
 /* Returns true if a storage in a directory of `dir` refers to the layer. */
 static bool
 is_named_in(const char *dir, const char *id)
 {
 	HR_CLOSEDIR DIR *d = opendir(dir);
 	const struct dirent *e;
-	char found[DIGITS + 2];
 	bool named = false;
-	size_t i, n;
 
-	while (!named && d != NULL && (e = hr_dir_next(d)) != NULL) {
-		HR_FREE char *storage = NULL;
-
-		if (hr_text_setf(&storage, NULL, "%s/%s/storage", dir, e->d_name) < 0 ||
-		    count(storage, &n, NULL) < 0)
-			return true;
-		for (i = 0; i < n && !named; i++)
-			named = read_id(storage, i, found, NULL) == 0 && strcmp(found, id) == 0;
-	}
+	while (!named && d != NULL && (e = hr_dir_next(d)) != NULL)
+		named = refers_to(dir, e->d_name, BELOW, id) ||
+			refers_to(dir, e->d_name, HR_BOX_BELOW_OLD, id);
 	return named;
 }
 

@@ -8,13 +8,14 @@
 #ifndef HR_HOST_BOX_LAYERS_H
 #define HR_HOST_BOX_LAYERS_H
 
+#include "box/copy.h"
+#include "box/overlay.h"
+#include "box/spec.h"
 #include "host/box/box_int.h"
 
-#define HR_BOX_BELOW_MAX 40 /* maximum of layers of one box; more are copied */
-
-/* Returns the path, below a storage, of the directory that takes the changes to the root of its
- * box. `root`: box.root, or NULL. */
-const char *hr_box_top(const char *root);
+/* The path, below a storage, of the directory that takes the changes to the root of its box.
+ * `root`: box.root, or NULL. */
+#define hr_box_top(root) BOX_OVERLAY_TOP_OF(root)
 
 /* Lists the directories "files" on which a storage lies, topmost first. Returns 0, or -1 with *err
  * set. */
@@ -43,7 +44,11 @@ void hr_box_layer_end(struct hr_box_layer *l);
 int hr_box_layer_freeze(
     const char *state_dir, const char *storage, const char *top, struct hr_err *err);
 
-/* Completes the change of a running box's layers in which a command was killed. */
+/* The references of a storage that its running box may still need. */
+#define HR_BOX_BELOW_OLD "below.old"
+
+/* Completes the change of a running box's layers in which a command was killed, and joins layers if
+ * the box has as many as it can have. */
 int hr_box_layers_repair(const struct hr_box *b, struct hr_err *err);
 
 #endif
