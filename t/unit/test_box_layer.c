@@ -18,6 +18,8 @@
 #include "box/spec.h"
 
 static char top[] = "/tmp/test_box_layer.XXXXXX";
+/* directories there: what lies below a box, its upper layer, and that of the launcher */
+static int root, upper, scratch;
 
 static int
 directory(const char *name)
@@ -31,18 +33,32 @@ directory(const char *name)
 	return fd;
 }
 
-START_TEST(emptied_file_is_made_again)
+static void
+make(void)
 {
-	const struct box_spec spec = {.name = "name", .root = top};
-	int root, upper, scratch, file;
-	struct hr_err err = {0};
-	struct stat st, again;
-
-	(void)strcpy(top, "/tmp/test_box_layer.XXXXXX"); /* both tests may be in one process */
+	(void)strcpy(top, "/tmp/test_box_layer.XXXXXX"); /* the tests may be in one process */
 	ck_assert_ptr_nonnull(mkdtemp(top));
 	root = directory("root");
 	upper = directory("upper");
 	scratch = directory("scratch");
+}
+
+static void
+remove_all(void)
+{
+	(void)close(root);
+	(void)close(upper);
+	(void)close(scratch);
+	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
+}
+
+START_TEST(emptied_file_is_made_again)
+{
+	const struct box_spec spec = {.name = "name", .root = top};
+	int file;
+	struct hr_err err = {0};
+	struct stat st, again;
+
 	ck_assert_int_eq(mkdirat(root, "etc", 0755), 0);
 	ck_assert_int_eq(box_layer_prepare(&spec, false, "", false, root, upper, scratch, &err), 0);
 	ck_assert_int_eq(fstatat(upper, "etc/hosts", &st, 0), 0);
@@ -53,10 +69,6 @@ START_TEST(emptied_file_is_made_again)
 	ck_assert_int_eq(fstatat(upper, "etc/hosts", &again, 0), 0);
 	ck_assert_int_eq(again.st_size, st.st_size);
 	(void)close(file);
-	(void)close(root);
-	(void)close(upper);
-	(void)close(scratch);
-	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
 }
 END_TEST
 
@@ -66,16 +78,11 @@ START_TEST(files_of_a_layer_stay)
 	static const char *const paths[] = {"layer/etc/hosts", "layer/etc", "layer/other"};
 	char layer[sizeof(top) + 8];
 	struct box_spec spec = {.name = "name", .root = top, .below = {layer}, .nbelow = 1};
-	int root, upper, scratch, file;
+	int file;
 	struct hr_err err = {0};
 	struct stat st;
 
-	(void)strcpy(top, "/tmp/test_box_layer.XXXXXX"); /* all tests may be in one process */
-	ck_assert_ptr_nonnull(mkdtemp(top));
 	(void)snprintf(layer, sizeof(layer), "%s/layer", top);
-	root = directory("root");
-	upper = directory("upper");
-	scratch = directory("scratch");
 	(void)close(directory("layer"));
 	ck_assert_int_eq(mkdirat(root, "etc", 0755), 0);
 	if (_i == 0)
@@ -86,10 +93,6 @@ START_TEST(files_of_a_layer_stay)
 	    box_layer_prepare(&spec, false, ".", false, root, upper, scratch, &err), 0);
 	ck_assert_int_eq(fstatat(upper, "etc/hosts", &st, 0), _i < 2 ? -1 : 0);
 	(void)close(file);
-	(void)close(root);
-	(void)close(upper);
-	(void)close(scratch);
-	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
 }
 END_TEST
 
@@ -100,30 +103,21 @@ START_TEST(passwords_are_locked)
 				    "sys:*:3:3:x:/dev:/usr/sbin/nologin\n"
 				    "some:x:1000:1000::/home/some:/bin/sh";
 	const struct box_spec spec = {.name = "name"};
-	int lower, upper, scratch, file;
+	int file;
 	HR_BUF(text, 4096);
 	struct hr_err err = {0};
 
-	(void)strcpy(top, "/tmp/test_box_layer.XXXXXX"); /* the tests may be in one process */
-	ck_assert_ptr_nonnull(mkdtemp(top));
-	lower = directory("lower");
-	upper = directory("upper");
-	scratch = directory("scratch");
-	file = openat(lower, "passwd", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	file = openat(root, "passwd", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	ck_assert_int_eq(hr_fd_write_full(file, lines, strlen(lines), NULL), 0);
 	(void)close(file);
 	ck_assert_int_eq(
-	    box_layer_prepare(&spec, false, "etc", false, lower, upper, scratch, &err), 0);
+	    box_layer_prepare(&spec, false, "etc", false, root, upper, scratch, &err), 0);
 	file = openat(upper, "passwd", O_RDONLY | O_CLOEXEC);
 	ck_assert_int_eq(hr_path_read_fd(file, "passwd", &text, &err), 0);
 	ck_assert_str_eq(hr_buf_str(&text), "root:*:0:0:root:/root:/bin/bash\n"
 					    "sys:*:3:3:x:/dev:/usr/sbin/nologin\n"
 					    "some:*:1000:1000::/home/some:/bin/sh");
 	(void)close(file);
-	(void)close(lower);
-	(void)close(upper);
-	(void)close(scratch);
-	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
 }
 END_TEST
 
@@ -131,11 +125,7 @@ START_TEST(links_are_not_followed)
 {
 	struct hr_err err = {0};
 	struct stat st;
-	int root;
 
-	(void)strcpy(top, "/tmp/test_box_layer.XXXXXX"); /* both tests may be in one process */
-	ck_assert_ptr_nonnull(mkdtemp(top));
-	root = directory("root");
 	(void)close(directory("outside"));
 	ck_assert_int_eq(mkdirat(root, "var", 0755), 0);
 	ck_assert_int_eq(box_layer_link(root, "bin", "usr/bin", &err), 0);
@@ -146,8 +136,6 @@ START_TEST(links_are_not_followed)
 	ck_assert_int_eq(symlinkat("../../outside", root, "var/lib"), 0);
 	ck_assert_int_eq(box_layer_link(root, "var/lib/dpkg", "/mnt/dpkg", &err), -1);
 	ck_assert_int_eq(fstatat(root, "../outside/dpkg", &st, AT_SYMLINK_NOFOLLOW), -1);
-	(void)close(root);
-	ck_assert_int_eq(hr_path_remove(top, NULL), 0);
 }
 END_TEST
 
@@ -159,11 +147,13 @@ main(void)
 	SRunner *sr;
 	int failed;
 
+	tcase_add_checked_fixture(tc, make, remove_all);
 	tcase_add_test(tc, emptied_file_is_made_again);
 	tcase_add_test(tc, passwords_are_locked);
 	tcase_add_test(tc, links_are_not_followed);
 	suite_add_tcase(s, tc);
 	tcase_set_tags(native, "no-valgrind"); /* it knows no openat2 */
+	tcase_add_checked_fixture(native, make, remove_all);
 	tcase_add_loop_test(native, files_of_a_layer_stay, 0, 3);
 	suite_add_tcase(s, native);
 	sr = srunner_create(s);
