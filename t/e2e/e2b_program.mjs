@@ -146,6 +146,24 @@ const cases = {
       assert.equal(await p.kill(), true)
     }
   },
+  async pause_files () {
+    let p = await Sandbox.create({ envs: { A: '1' } })
+    try {
+      for (const turn of '12') {
+        await p.commands.run(`mkdir -p d; echo ${turn} >>d/kept; chmod 700 d`)
+        const h = await p.commands.run('sleep 600', { background: true })
+        const ended = h.wait().catch(() => {})
+        assert.equal(await p.pause({ keepMemory: false }), true)
+        await ended
+        assert.deepEqual([await p.isRunning(), (await p.getInfo()).state], [false, 'paused'])
+        p = await Sandbox.connect(p.sandboxId)
+        assert.deepEqual((await p.commands.list()).filter((i) => i.pid === h.pid), [])
+      }
+      assert.equal((await p.commands.run('cat d/kept; stat -c %a d; echo $A')).stdout, '1\n2\n700\n1\n')
+    } finally {
+      assert.equal(await p.kill(), true)
+    }
+  },
   async network () {
     if (without.includes('network')) throw new Lacking()
     const p = await Sandbox.create({ network: { allowOut: ['1.1.1.1'], denyOut: ['0.0.0.0/0'], allowPublicTraffic: false } })

@@ -280,6 +280,54 @@ def copies(s):
         equal([Sandbox.delete_snapshot(made.snapshot_id) for _ in range(2)], [True, False])
 
 
+def pause_files(s):
+    call = getattr(s, "pause", None)
+    has(call and "keep_memory" in inspect.signature(call).parameters)
+    p = create(envs={"A": "1"})
+    try:
+        for turn in "12":
+            p.commands.run("mkdir -p d; echo %s >>d/kept; chmod 700 d" % turn)
+            h = p.commands.run("sleep 600", background=True)
+            equal(p.pause(keep_memory=False), True)
+            equal((p.is_running(), str(p.get_info().state).lower().endswith("paused")), (False, True))
+            p = Sandbox.connect(p.sandbox_id)
+            equal((p.is_running(), h.pid in [i.pid for i in p.commands.list()]), (True, False))
+        equal(p.commands.run("cat d/kept; stat -c %a d; echo $A").stdout, "1\n2\n700\n1\n")
+    finally:
+        equal(p.kill(), True)
+
+
+def chain(s):
+    """Each snapshot lies on the one before, and outlives it and its sandbox."""
+    has(hasattr(s, "fork") and "copies" not in WITHOUT)
+    made, p = [], create()
+    try:
+        p.commands.run("mkdir -p d/e; echo 0 >d/e/list; echo gone >d/gone; ln -s list d/e/link; echo 0 >/srv/0", user="root")
+        for i in range(1, 4):
+            made.append(p.create_snapshot(name="chain%d" % i).snapshot_id)
+            p.kill()
+            p = Sandbox.create(made[-1], timeout=120)
+            p.commands.run("rm -f d/gone; mv d d%d; cp -a d%d d; rm -r d%d; echo %d >>d/e/link; echo %d >/srv/%d" % (
+                (i,) * 6), user="root")
+            if i > 1:
+                equal(Sandbox.delete_snapshot(made.pop(0)), True)
+        cmd = p.commands.run("exec 3<>d/open; echo held >&3; read -r line <&3; sleep 600", background=True, user="root")
+        branches = p.fork(count=3, timeout=60)
+        try:
+            for b in branches + [p]:
+                equal(b.commands.run("cd d && cat e/list; cat open; ls /srv; find /home/user | sort").stdout,
+                      "0\n1\n2\n3\nheld\n0\n1\n2\n3\n" +
+                      "".join("/home/user%s\n" % n for n in ("", "/.bash_logout", "/.bashrc", "/.profile", "/d", "/d/e",
+                                                            "/d/e/link", "/d/e/list", "/d/open")))
+            equal([cmd.pid in [i.pid for i in b.commands.list()] for b in branches + [p]], [False] * 3 + [True])
+        finally:
+            equal([b.kill() for b in branches], [True] * 3)
+    finally:
+        p.kill()
+        for snapshot in made:
+            Sandbox.delete_snapshot(snapshot)
+
+
 def git(s):
     has(hasattr(s, "git"))
     g = s.git
@@ -389,7 +437,7 @@ def main():
     print("pass create", flush=True)
     try:
         for case in (run, stream, stdin, envs, pty, files, watch, urls, host, metadata, timeout, connect, pause,
-                     network, copies, git, metrics, kill, run_code, asynchronous):
+                     pause_files, network, copies, chain, git, metrics, kill, run_code, asynchronous):
             name = "async" if case is asynchronous else case.__name__
             try:
                 case(s)
