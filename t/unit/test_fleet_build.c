@@ -245,6 +245,33 @@ START_TEST(images_of_keys)
 }
 END_TEST
 
+START_TEST(registry_in_other_spellings)
+{
+	static const char *const prefixes[] = {
+	    "reg.example/a", "Reg.Example/a", "reg.example:443/a", "reg.example:80/a"};
+	static const char *const hosts[] = {
+	    "reg.example", "REG.example", "reg.example:443", "reg.Example:80"};
+	char own[HR_FLEET_PREFIX], image[1000];
+	const char *key;
+	size_t i, k;
+
+	for (i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
+		for (k = 0; k < sizeof(hosts) / sizeof(*hosts); k++) {
+			hr_fleet_build_prefix(prefixes[i], "one", own);
+			key = strrchr(own, '/');
+			(void)snprintf(image, sizeof(image), "%s/a%s/x:1", hosts[k], key);
+			ck_assert_msg(
+			    hr_fleet_build_allows(prefixes[i], "one", image), "%s", image);
+			ck_assert_msg(
+			    !hr_fleet_build_allows(prefixes[i], "two", image), "%s", image);
+			/* another port is another registry */
+			(void)snprintf(image, sizeof(image), "reg.example:5000/a%s/x:1", key);
+			ck_assert_msg(
+			    hr_fleet_build_allows(prefixes[i], "two", image), "%s", image);
+		}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -256,6 +283,7 @@ main(void)
 	tcase_add_test(t, bounds);
 	tcase_add_test(t, long_folders);
 	tcase_add_test(t, images_of_keys);
+	tcase_add_test(t, registry_in_other_spellings);
 	suite_add_tcase(s, t);
 	return lines_run(s);
 }

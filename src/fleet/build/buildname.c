@@ -4,10 +4,12 @@
 #include "fleet/build/build.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <openssl/sha.h>
 
+#include "base/clean.h"
 #include "base/text/quote.h"
 
 #define KEY_DIGITS 20
@@ -35,6 +37,30 @@ hr_fleet_build_prefix(const char *prefix, const char *api_key, char ret[HR_FLEET
 	hr_quote_hex(digits, sum, KEY_DIGITS / 2);
 	(void)snprintf(ret, HR_FLEET_PREFIX, "%.*s/k%s", (int)trimmed(prefix), prefix, digits);
 	explicit_bzero(text, sizeof(text));
+}
+
+/* Copies a name with its registry in one spelling: names of hosts have no case, and the usual ports
+ * of a registry add nothing. */
+static char *
+spell(const char *name)
+{
+	static const char *const usual[] = {":443", ":80"};
+	char *copy = strdup(name), *end = copy != NULL ? strchr(copy, '/') : NULL, *p;
+	size_t i, n;
+
+	if (end == NULL)
+		return copy;
+	for (p = copy; p < end; p++)
+		if (*p >= 'A' && *p <= 'Z')
+			*p = (char)(*p - 'A' + 'a');
+	for (i = 0; i < 2; i++) {
+		n = strlen(usual[i]);
+		if ((size_t)(end - copy) > n && strncmp(end - n, usual[i], n) == 0) {
+			memmove(end - n, end, strlen(end) + 1);
+			break;
+		}
+	}
+	return copy;
 }
 
 /* Shortens a name as a Docker Engine does: a leading "docker.io/" and "library/" change nothing. */
@@ -70,21 +96,25 @@ is_id(const char *name)
 bool
 hr_fleet_build_allows(const char *prefix, const char *api_key, const char *image)
 {
+	HR_FREE char *spelt = spell(image);
+	HR_FREE char *above = NULL;
 	char own[HR_FLEET_PREFIX];
 	char all[HR_FLEET_PREFIX];
-	const char *name = short_name(image), *below;
+	const char *name, *below;
 	size_t n;
 
 	/* a malformed name could become another on its way to the Engine */
-	if (strspn(image, LETTERS) != strlen(image) || is_id(image) || is_id(name))
+	if (spelt == NULL || strspn(image, LETTERS) != strlen(image) || is_id(image))
 		return false;
+	name = short_name(spelt);
 	(void)snprintf(all, sizeof(all), "%.*s/", (int)trimmed(prefix), prefix);
-	below = short_name(all);
+	above = spell(all);
+	if (above == NULL || is_id(name))
+		return false;
+	below = short_name(above);
 	n = strlen(below);
 	if (strncmp(name, below, n) != 0 || !is_of_a_key(name + n))
 		return true;
 	hr_fleet_build_prefix(prefix, api_key, own);
-	below = short_name(own);
-	n = strlen(below);
-	return strncmp(name, below, n) == 0 && name[n] == '/';
+	return strncmp(name + n, strrchr(own, '/') + 1, 1 + KEY_DIGITS) == 0;
 }
