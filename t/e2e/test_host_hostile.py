@@ -282,6 +282,19 @@ def pulls():
                 h.survives(said, "up")
 
 
+def pull_of_one_tag():
+    """An Engine pulls all tags of a name that has none."""
+    for image, asked in (("r/x", "r%2Fx&tag=latest"), ("r:5000/x", "r%3A5000%2Fx&tag=latest"), ("r/x:1", "r%2Fx%3A1"),
+                         ("r/x@sha256:0", "r%2Fx%40sha256%3A0")):
+        with Hostile() as h:
+            os.unlink(h.path("state", "default.json"))
+            h.env["SANDBOX_RUNTIME_CONTAINER_IMAGE"] = image
+            h.answers = [("/images/create", (200, {"error": "enough"})),
+                         ("/containers/create", (404, {"message": "No such image: x"}))]
+            h.fails(3, "enough", "up")
+            equal([a.split("fromImage=")[1] for a in h.asked if "/images/create" in a], [asked])
+
+
 def ports_that_are_taken():
     """The Engine, or the log of a server, names a port of the container that another program took: three containers
     are made in all, each with other ports. A name that is taken is no port, nor is a longer number."""
@@ -517,9 +530,9 @@ def ports_of_programs():
 def main():
     process.become_subreaper()
     tap = Tap()
-    for test in (errors, images, versions, containers, lists, events, preflights, logs, pulls, ports_that_are_taken,
-                 builds, observations, answers_of_the_server, nothing_else_runs, not_utf8, git_views, archives, records,
-                 ports_of_programs):
+    for test in (errors, images, versions, containers, lists, events, preflights, logs, pulls, pull_of_one_tag,
+                 ports_that_are_taken, builds, observations, answers_of_the_server, nothing_else_runs, not_utf8,
+                 git_views, archives, records, ports_of_programs):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

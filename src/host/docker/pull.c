@@ -50,6 +50,15 @@ on_message(void *arg, struct json_object *o, const char *failed)
 		p->progress(p->arg, "pull", sum(p->done), sum(p->total));
 }
 
+/* Returns true if the name has no tag and no digest: an Engine would pull all tags. */
+static bool
+is_any(const char *image)
+{
+	const char *slash = strrchr(image, '/');
+
+	return strchr(image, '@') == NULL && strchr(slash != NULL ? slash : image, ':') == NULL;
+}
+
 int
 hr_docker_pull(
     struct hr_engine *e, const char *image, hr_progress_fn *progress, void *arg, struct hr_err *err)
@@ -63,6 +72,8 @@ hr_docker_pull(
 
 	hr_buf_adds(&path, "/images/create?fromImage=");
 	hr_http_escape(&path, image);
+	if (is_any(image))
+		hr_buf_adds(&path, "&tag=latest");
 	if (p.done == NULL || p.total == NULL || hr_buf_check(&path, NULL) != 0)
 		r = hr_err_nomem(err);
 	else
