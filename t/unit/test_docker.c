@@ -5,6 +5,9 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "../fuzz/fake_http.h"
 #include "host/backends.h"
@@ -118,6 +121,84 @@ START_TEST(progress_of_a_pull)
 END_TEST
 
 /* ---- the create call ---- */
+
+START_TEST(pull_with_a_long_message)
+{
+	static const char first[] = PING OK "{\"error\":\"";
+	static const char rest[] = "\"}\n{\"status\":\"x\"}\n";
+	HR_BUF(answers, 2u << 20);
+	struct hr_engine e;
+	struct hr_err err = {0};
+	unsigned i;
+
+	hr_buf_add(&answers, first, sizeof(first) - 1);
+	for (i = 0; i < 1u << 20; i++)
+		hr_buf_addc(&answers, 'x');
+	hr_buf_add(&answers, rest, sizeof(rest) - 1);
+	ck_assert_int_eq(hr_buf_check(&answers, &err), 0);
+	fake_http_answers(answers.p, answers.len, false);
+	ck_assert_int_eq(hr_engine_init(&e, env, &err), 0);
+	ck_assert_int_eq(hr_docker_pull(&e, "i:1", NULL, NULL, &err), -1);
+	ck_assert_str_eq(err.msg, "a message of the Engine is longer than 1048576 bytes");
+	hr_engine_done(&e);
+}
+END_TEST
+
+/* ---- the wait for a server ---- */
+
+static bool time_flies; /* each look at a clock takes a second */
+
+int
+clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	static time_t later;
+
+	later += time_flies;
+	if (syscall(SYS_clock_gettime, clock, ts) < 0)
+		return -1;
+	ts->tv_sec += later;
+	return 0;
+}
+
+/* A server that prints something all the time, and reports after `n` lines that it is ready. */
+static int
+wait_for(unsigned n, struct hr_err *err)
+{
+	static const char line[] = "\1\0\0\0\0\0\0\5wait\n";
+	static const char ready[] = "\1\0\0\0\0\0\0\21ready: listening\n";
+	static const char state[] = NEXT OK "{\"State\":{\"Running\":true}}";
+	struct hr_config *c = config();
+	struct hr_backend_host host = {.config = c, .sid = "x", .environ = env, .stop_fd = -1};
+	struct hr_docker d = {.h = &host, .name = strdup("n")};
+	HR_BUF(answers, 1u << 16);
+	int r;
+
+	hr_buf_adds(&answers, PING OK);
+	for (; n > 0; n--)
+		hr_buf_add(&answers, line, sizeof(line) - 1);
+	hr_buf_add(&answers, ready, sizeof(ready) - 1);
+	hr_buf_add(&answers, state, sizeof(state) - 1);
+	fake_http_answers(answers.p, answers.len, false);
+	ck_assert_int_eq(hr_docker_engine(&d, err), 0);
+	time_flies = true;
+	r = hr_docker_wait_ready(&d, "0", err);
+	time_flies = false;
+	hr_engine_done(&d.engine);
+	free(d.name);
+	hr_config_free(c);
+	return r;
+}
+
+START_TEST(server_that_prints_for_ever)
+{
+	struct hr_err err = {0};
+
+	ck_assert_msg(wait_for(100, &err) == 0, "%s", err.msg);
+	ck_assert_int_eq(wait_for(200, &err), -1);
+	ck_assert_int_eq(err.code, HR_E_RUNTIME_TIMEOUT);
+	ck_assert_int_eq(strncmp(err.msg, "n was not ready within 120 seconds\nwait\n", 40), 0);
+}
+END_TEST
 
 START_TEST(standard_limits)
 {
@@ -269,6 +350,8 @@ main(void)
 
 	tcase_add_test(tc, ports_of_a_container);
 	tcase_add_test(tc, progress_of_a_pull);
+	tcase_add_test(tc, pull_with_a_long_message);
+	tcase_add_test(tc, server_that_prints_for_ever);
 	tcase_add_test(tc, standard_limits);
 	tcase_add_loop_test(tc, ports_to_publish, 0, 2);
 	tcase_add_test(tc, volumes);

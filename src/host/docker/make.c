@@ -12,6 +12,7 @@
 #include "host/command.h"
 #include "host/common/payload.h"
 #include "host/docker/spec.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/text/text.h"
 #include "proto/json.h"
@@ -29,6 +30,7 @@
  * error. */
 struct await {
 	bool ready;
+	int64_t until_ms; /* as hr_now_ms() counts; a log may have no end */
 	unsigned n;
 	char last[LAST_LINES][LINE_SHOWN];
 };
@@ -41,6 +43,8 @@ await_line(void *arg, const char *line, size_t len)
 	struct await *w = arg;
 	size_t i;
 
+	if (hr_now_ms() >= w->until_ms)
+		return -1;
 	(void)snprintf(w->last[w->n++ % LAST_LINES], LINE_SHOWN, "%.*s", (int)len, line);
 	for (i = 0; i < sizeof(signs) / sizeof(*signs); i++)
 		if (memmem(line, len, signs[i], strlen(signs[i])) != NULL)
@@ -90,6 +94,7 @@ hr_docker_wait_ready(struct hr_docker *d, const char *since, struct hr_err *err)
 
 	if (w == NULL)
 		return hr_err_nomem(err);
+	w->until_ms = hr_now_ms() + READY_TIMEOUT_S * 1000;
 	(void)snprintf(path, sizeof(path),
 	    "/containers/%s/logs?stderr=1&stdout=1&timestamps=0&follow=1&since=%s",
 	    hr_docker_ref(d), since);

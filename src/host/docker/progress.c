@@ -18,6 +18,7 @@ struct messages {
 	char failed[400]; /* the Engine's last error; "": none */
 };
 
+/* Handles a message. One that does not fit counts as an error, since it may be one. */
 static void
 take_line(struct messages *m)
 {
@@ -25,7 +26,10 @@ take_line(struct messages *m)
 	struct json_object *error;
 	const char *text;
 
-	if (m->line.len > 0 && hr_json_decode_foreign(m->line.p, m->line.len, &o, NULL) == 0) {
+	if (hr_buf_check(&m->line, NULL) < 0)
+		(void)snprintf(m->failed, sizeof(m->failed),
+		    "a message of the Engine is longer than %u bytes", LINE_MAX_BYTES);
+	else if (m->line.len > 0 && hr_json_decode_foreign(m->line.p, m->line.len, &o, NULL) == 0) {
 		error = hr_json_at(o, "error");
 		text = hr_json_text(error);
 		if (error != NULL && (text == NULL || *text != '\0'))
