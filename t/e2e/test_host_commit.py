@@ -88,7 +88,10 @@ def life():
         records, layers = saved("handrail-snapshot:s.1")
         equal((SECRET.encode() in records, len(layers) > 1000000), (False, True))
         equal([k.encode() in records + layers for k in key], [False])
+        for name in ("a:1", "z:1"):  # an Engine lists all names of an image together, in order
+            docker("tag", "handrail-snapshot:s.1", name)
         equal(json.loads(h.ok("snapshot", "ls", "--json")), [one])
+        docker("rmi", "a:1", "z:1")
         equal(h.ok("snapshot", "ls").splitlines()[1].split()[:3], ["s.1", h.name, "docker"])
         h.fails(1, 'there is a snapshot "s.1" already', "snapshot", "s.1")
         with other(h, h.name + "b"):

@@ -395,6 +395,18 @@ hr_docker_snapshot(void *self, const char *tag, char **ret_json, struct hr_err *
 
 /* ---- use ---- */
 
+/* Returns true if the image has that name, perhaps among others. */
+static bool
+is_named(struct json_object *image, const char *name)
+{
+	struct json_object *names = hr_json_at(image, "RepoTags");
+	size_t i = 0;
+
+	while (i < hr_json_count(names) && !hr_json_str_is(hr_json_entry(names, i), name))
+		i++;
+	return i < hr_json_count(names);
+}
+
 int
 hr_docker_snapshots(const char *const *env, struct json_object *ret, struct hr_err *err)
 {
@@ -413,7 +425,7 @@ hr_docker_snapshots(const char *const *env, struct json_object *ret, struct hr_e
 		if (tag == NULL || !is_snapshot(labels) || check_tag(tag, NULL) < 0)
 			continue;
 		(void)snprintf(name, sizeof(name), REPOSITORY ":%s", tag);
-		if (hr_json_str_is(hr_json_entry(hr_json_at(o, "RepoTags"), 0), name) &&
+		if (is_named(o, name) &&
 		    hr_json_append(
 			ret, describe(name, labels, hr_json_int_at(o, "Size"), err), err) < 0)
 			return -1;
