@@ -280,7 +280,8 @@ end_begin(struct hr_server *s)
 	s->ctx.ending = true;
 	atomic_store(&s->ctx.board->ready, 0);
 	hr_notify_send(&s->notify, "STOPPING=1\nSTATUS=waiting for running requests\n");
-	hr_guard_close(&s->guard);
+	hr_guard_stop(&s->guard);
+	hr_monitor_stop(&s->monitor);
 	/* connections are refused from now on */
 	hr_listen_close(&s->site.listen, &s->site.listener);
 	hr_viewer_close(&s->site.viewer);
@@ -294,8 +295,6 @@ end_begin(struct hr_server *s)
 	hr_plugins_stop_http(
 	    &s->plugins); /* nginx waits for its streams, which never end by themselves */
 	server_changed(s);
-	/* comes after the signals: closing a pressure file takes the kernel about 10 ms */
-	hr_monitor_close(&s->monitor);
 }
 
 static void

@@ -359,6 +359,29 @@ START_TEST(pressure_at_a_reload)
 }
 END_TEST
 
+/* The end of a server must not wait for the kernel to close the files. */
+START_TEST(stopped)
+{
+	int file;
+
+	pressure_file();
+	file = source(HR_MONITOR_PRESSURE)->file;
+	waited(5040000);
+	hr_monitor_stop(&m);
+	ck_assert(m.closing);
+	the_kernel_tells();
+	hr_monitor_disk(&m, 100);
+	hr_monitor_look(&m);
+	ck_assert(!source(HR_MONITOR_PRESSURE)->measuring);
+	ck_assert_uint_eq(alerts.changes, 0);
+	hr_monitor_stop(&m);
+	hr_monitor_close(&m);
+	ck_assert_int_eq(fcntl(file, F_GETFD), -1);
+	start("");
+	ck_assert(!m.closing);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -376,6 +399,7 @@ main(void)
 	tcase_add_test(tc, pressure_is_not_told_of_by_the_kernel_alone);
 	tcase_add_test(tc, pressure_has_the_value_that_was_measured);
 	tcase_add_test(tc, pressure_at_a_reload);
+	tcase_add_test(tc, stopped);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);

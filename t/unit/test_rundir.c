@@ -14,7 +14,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/loop.h"
 #include "base/path.h"
+#include "supervisor/run/context.h"
+#include "supervisor/run/guard.h"
 #include "supervisor/run/journaldir.h"
 #include "supervisor/run/rundir.h"
 
@@ -433,6 +436,72 @@ START_TEST(a_lock_file_that_was_removed_is_not_a_lock)
 }
 END_TEST
 
+/* ---- the guard ---- */
+
+static void
+on_damage(void *arg, const char *path)
+{
+	(void)path;
+	++*(unsigned *)arg;
+}
+
+static void
+stop_loop(void *arg)
+{
+	hr_loop_stop(arg);
+}
+
+static unsigned
+watches_of(int fd)
+{
+	char path[64], line[256];
+	unsigned n = 0;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof(line), f) != NULL)
+		n += strncmp(line, "inotify ", 8) == 0;
+	ck_assert_int_eq(fclose(f), 0);
+	return n;
+}
+
+/* The kernel frees watches while the server ends; a close that comes later has nothing to wait
+ * for. */
+START_TEST(a_guard_that_stops)
+{
+	struct hr_context ctx = {.run.path = top};
+	struct hr_watch *timer;
+	struct hr_guard g;
+	unsigned reports = 0;
+
+	ctx.loop = hr_loop_new(&err);
+	ck_assert_ptr_nonnull(ctx.loop);
+	timer = hr_loop_timer(ctx.loop, stop_loop, ctx.loop, &err);
+	ck_assert_ptr_nonnull(timer);
+	ctx.journal = hr_path_join(top, "journal");
+	ck_assert_ptr_nonnull(ctx.journal);
+	ck_assert_int_eq(mkdir(in_top("fcgi"), 0700), 0);
+	ck_assert_int_eq(mkdir(in_top("shell"), 0700), 0);
+	ck_assert_int_eq(mkdir(in_top("shell/default"), 0700), 0);
+	hr_guard_init(&g);
+	ck_assert_int_eq(hr_guard_open(&g, &ctx, on_damage, &reports, &err), 0);
+	ck_assert_uint_eq(watches_of(g.fd), 3);
+	hr_guard_stop(&g);
+	ck_assert_uint_eq(watches_of(g.fd), 0);
+	ck_assert_int_eq(rmdir(in_top("fcgi")), 0);
+	ck_assert_int_eq(hr_watch_arm(timer, 400, &err), 0);
+	ck_assert_int_eq(hr_loop_run(ctx.loop, &err), 0);
+	ck_assert_uint_eq(reports, 0);
+	hr_guard_close(&g);
+	ck_assert_int_eq(g.fd, -1);
+	free(ctx.journal);
+	hr_watch_free(timer);
+	hr_loop_free(ctx.loop);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -456,6 +525,7 @@ main(void)
 	tcase_add_test(tc, unsafe_directories_are_refused);
 	tcase_add_test(tc, a_name_too_long_for_sockets);
 	tcase_add_test(tc, a_lock_file_that_was_removed_is_not_a_lock);
+	tcase_add_test(tc, a_guard_that_stops);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);

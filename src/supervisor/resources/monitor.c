@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -437,19 +438,55 @@ hr_monitor_open(struct hr_monitor *m, struct hr_loop *loop, struct hr_alerts *al
 	look_at_memory(m);
 }
 
+static void
+unwatch(struct hr_monitor *m)
+{
+	unsigned i;
+
+	for (i = 0; i < m->n; i++) {
+		hr_watch_drop(&m->sources[i].watch);
+		hr_watch_drop(&m->sources[i].measure);
+	}
+	hr_watch_drop(&m->pause);
+}
+
+static void
+close_files(struct hr_monitor *m)
+{
+	unsigned i;
+
+	for (i = 0; i < m->n; i++)
+		hr_fd_close(&m->sources[i].file);
+}
+
+static void *
+run_closer(void *arg)
+{
+	close_files(arg);
+	return NULL;
+}
+
+void
+hr_monitor_stop(struct hr_monitor *m)
+{
+	unwatch(m);
+	m->alerts = NULL;
+	if (!m->closing && m->n > 0)
+		m->closing = pthread_create(&m->closer, NULL, run_closer, m) == 0;
+}
+
 void
 hr_monitor_close(struct hr_monitor *m)
 {
 	struct hr_monitor was;
 	unsigned i;
 
-	for (i = 0; i < m->n; i++) {
-		hr_watch_free(m->sources[i].watch);
-		hr_watch_free(m->sources[i].measure);
+	unwatch(m);
+	if (m->closing)
+		(void)pthread_join(m->closer, NULL);
+	close_files(m);
+	for (i = 0; i < m->n; i++)
 		hr_fd_close(&m->sources[i].fd);
-		hr_fd_close(&m->sources[i].file);
-	}
-	hr_watch_free(m->pause);
 	was = *m; /* the old state is kept, to be compared when the monitor is reopened */
 	hr_monitor_init(m);
 	m->oom_kills = was.oom_kills;

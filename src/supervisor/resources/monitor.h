@@ -3,6 +3,7 @@
 #ifndef HR_SUPERVISOR_RESOURCES_MONITOR_H
 #define HR_SUPERVISOR_RESOURCES_MONITOR_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -51,6 +52,8 @@ struct hr_monitor {
 	int inotify;                 /* inotify's descriptor; -1: none */
 	uint64_t oom_kills, refused; /* counts when last read */
 	bool counting;
+	pthread_t closer; /* closes the pressure files */
+	bool closing;     /* `closer` was started */
 };
 
 void hr_monitor_init(struct hr_monitor *m);
@@ -60,6 +63,9 @@ void hr_monitor_init(struct hr_monitor *m);
 void hr_monitor_open(struct hr_monitor *m, struct hr_loop *loop, struct hr_alerts *alerts,
     const struct hr_settings *settings, const struct hr_cgroup *groups, const char *proc,
     struct hr_buf *missing);
+/* Watches no longer, and closes the pressure files in a thread, since the kernel takes about 10 ms
+ * for each. hr_monitor_close() waits for the thread. */
+void hr_monitor_stop(struct hr_monitor *m);
 void hr_monitor_close(struct hr_monitor *m);
 
 /* Checks memory, processes and the recent actions now: the kernel reports no levels, and version 1

@@ -52,6 +52,17 @@ remember(struct hr_guard *g, const char *path, struct hr_err *err)
 	return 0;
 }
 
+static int
+watch(struct hr_guard *g, const char *path, struct hr_err *err)
+{
+	const int id = inotify_add_watch(g->fd, path, GONE | IN_ONLYDIR);
+
+	if (id < 0)
+		return hr_err_sys(err, errno, "inotify: %s", path);
+	g->watches[g->nwatches++] = id;
+	return 0;
+}
+
 /* Records a directory, and the sockets and directories in it; the name of a socket that is about to
  * replace another ends with "~". */
 static int
@@ -65,9 +76,7 @@ remember_directory(struct hr_guard *g, const char *path, bool below, struct hr_e
 		return remember(g, path, err);
 	if (d == NULL)
 		return hr_err_sys(err, errno, "%s", path);
-	if (inotify_add_watch(g->fd, path, GONE | IN_ONLYDIR) < 0)
-		return hr_err_sys(err, errno, "inotify: %s", path);
-	if (remember(g, path, err) < 0)
+	if (watch(g, path, err) < 0 || remember(g, path, err) < 0)
 		return -1;
 	while ((e = hr_dir_next(d)) != NULL) {
 		HR_FREE char *name = hr_path_join(path, e->d_name);
@@ -133,15 +142,13 @@ remember_journal(struct hr_guard *g, const char *path, struct hr_err *err)
 
 	if (parent == NULL)
 		return hr_err_nomem(err);
-	if (inotify_add_watch(g->fd, parent, GONE | IN_ONLYDIR) < 0)
-		return hr_err_sys(err, errno, "inotify: %s", parent);
-	return remember(g, path, err);
+	return watch(g, parent, err) < 0 ? -1 : remember(g, path, err);
 }
 
 static int
 remember_all(struct hr_guard *g, const struct hr_context *ctx, struct hr_err *err)
 {
-	static const char *const names[] = {"fcgi", "plugin", "shell"};
+	static const char *const names[HR_GUARD_WATCHES - 2] = {"fcgi", "plugin", "shell"};
 	HR_FREE char *shell = hr_rundir_file(&ctx->run, "shell/default");
 	size_t i;
 
@@ -182,10 +189,19 @@ hr_guard_open(struct hr_guard *g, const struct hr_context *ctx,
 }
 
 void
-hr_guard_close(struct hr_guard *g)
+hr_guard_stop(struct hr_guard *g)
 {
 	hr_watch_free(g->events);
 	hr_watch_free(g->timer);
+	g->events = g->timer = NULL;
+	while (g->nwatches > 0)
+		(void)inotify_rm_watch(g->fd, g->watches[--g->nwatches]); /* may be gone already */
+}
+
+void
+hr_guard_close(struct hr_guard *g)
+{
+	hr_guard_stop(g);
 	hr_fd_close(&g->fd);
 	while (g->n > 0)
 		free(g->files[--g->n].path);

@@ -18,8 +18,12 @@ struct hr_guard_file {
 	ino_t ino;   /* inode of a directory */
 };
 
+#define HR_GUARD_WATCHES 5 /* the run directory, three in it, and the journal's parent */
+
 struct hr_guard {
 	int fd; /* inotify's descriptor; -1: not open */
+	int watches[HR_GUARD_WATCHES];
+	size_t nwatches;
 	struct hr_watch *events, *timer;
 	struct hr_guard_file *files;
 	size_t n;
@@ -33,6 +37,9 @@ void hr_guard_init(struct hr_guard *g);
  * file that is missing or was replaced, shortly after the change, and again while that persists. */
 int hr_guard_open(struct hr_guard *g, const struct hr_context *ctx,
     void (*fn)(void *arg, const char *path), void *arg, struct hr_err *err);
+/* Watches no longer, and leaves the descriptor open: while the kernel frees watches, which takes it
+ * 10 ms and more, a close would wait. */
+void hr_guard_stop(struct hr_guard *g);
 void hr_guard_close(struct hr_guard *g);
 
 #endif
