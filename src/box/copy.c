@@ -29,7 +29,6 @@
 #include "base/volume.h"
 #include "box/ids.h"
 #include "box/overlay.h"
-#include "box/spec.h"
 
 #define PIECE (128u << 10)
 #define ATTRIBUTES_MAX (64u << 10) /* the kernel's limit of a list, and of one value */
@@ -270,23 +269,10 @@ enter(const char *const *without, const char *name, const char **ret)
 	return true;
 }
 
-/* Directories of layers that show one, topmost first. A copy of a storage has only one. */
-struct stack {
-	int v[BOX_BELOW_MAX];
-	size_t n;
-};
-
-static void
-stack_done(struct stack *s)
-{
-	while (s->n > 0)
-		hr_fd_close(&s->v[--s->n]);
-}
-
 /* Adds the directories of that name in the n layers of `dirs` to *s, which has the topmost one.
  * Returns 0, 1 if they hide what lies below all, or -1. */
 static int
-add_lower(const struct copying *c, const int *dirs, size_t n, const char *name, struct stack *s)
+add_lower(const struct copying *c, const int *dirs, size_t n, const char *name, struct box_lower *s)
 {
 	size_t i = 0;
 	char value;
@@ -317,7 +303,7 @@ copy_entry(struct copying *c, const int *dirs, size_t n, int to, const char *nam
 	const enum place next = place == TOP && strcmp(name, "layers") == 0 ? LAYERS
 				: place == LAYERS                           ? LAYER
 									    : BELOW;
-	HR_CLEAN(stack_done) struct stack below = {.n = 0};
+	HR_CLEAN(box_lower_done) struct box_lower below = {.n = 0};
 	const char *rest[BOX_COPY_WITHOUT];
 	struct entry e = {.to = to, .name = name};
 	HR_CLOSE int at = -1;
@@ -396,7 +382,7 @@ struct order {
 
 /* Copies into an empty directory; LINKS is made in `above`, and stays. Returns as box_copy(). */
 static int
-copy_stack(const struct stack *from, int to, int above, enum place place, const struct order *o,
+copy_stack(const struct box_lower *from, int to, int above, enum place place, const struct order *o,
     struct hr_err *err)
 {
 	HR_FREE struct copying *c = calloc(1, sizeof(*c));
@@ -490,7 +476,7 @@ copy_to(int from, const struct order *o, struct hr_err *err)
 		return hr_err_sys(err, errno, "open %s", o->to);
 	if (snapshot)
 		return tidy_snapshot(to, o->without, err);
-	r = copy_stack(&(const struct stack){{from}, 1}, to, to, TOP, o, err);
+	r = copy_stack(&(const struct box_lower){{from}, 1}, to, to, TOP, o, err);
 	return r != 0 ? r : hr_path_remove(links, err);
 }
 
@@ -500,19 +486,15 @@ join_to(const struct order *o, struct hr_err *err)
 {
 	static const char *const all[BOX_COPY_WITHOUT] = {NULL};
 	const struct order whole = {.without = all, .opaque = o->opaque};
-	HR_CLEAN(stack_done) struct stack from = {.n = 0};
+	HR_CLEAN(box_lower_done) struct box_lower from = {.n = 0};
 	HR_FREE char *links = hr_path_join(o->to, LINKS);
 	HR_CLOSE int above = open(o->to, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	HR_CLOSE int to = -1;
 
 	if (links == NULL)
 		return hr_err_nomem(err);
-	while (from.n < o->nlayers) {
-		from.v[from.n] =
-		    open(o->layers[from.n], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (from.v[from.n++] < 0)
-			return hr_err_sys(err, errno, "open %s", o->layers[from.n - 1]);
-	}
+	if (box_lower_open(&from, o->layers, o->nlayers, err) < 0)
+		return -1;
 	if (above >= 0 && mkdirat(above, BOX_COPY_FILES, 0700) == 0)
 		to = openat(above, BOX_COPY_FILES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (to < 0)

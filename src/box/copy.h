@@ -12,14 +12,16 @@
 #define BOX_COPY_WITHOUT 6     /* maximum of paths that are left out */
 #define BOX_COPY_FILES "files" /* name in the directory of a layer */
 #define BOX_COPY_ENTRY 512     /* a name counts so much for the tables of the file system */
-#define BOX_COPY_DEPTH 240 /* levels of directories, so that HR_PATH_DEPTH reaches all of a copy   \
-			    */
+#define BOX_COPY_DEPTH                                                                             \
+	240 /* levels of directories, so that HR_PATH_DEPTH reaches all of a copy                  \
+	     */
 
 struct box_copy {
 	const char *from;                      /* a directory */
 	const char *to;                        /* the name of a new directory */
 	uint64_t most;                         /* bytes that the copy may take; 0: no limit */
-	const char *without[BOX_COPY_WITHOUT]; /* paths below `from` to leave out; NULL: no more */
+	const char *without[BOX_COPY_WITHOUT]; /* paths below `from` to leave out */
+	size_t nwithout;
 };
 
 /* Copies a storage, as the root of a box of this account. On btrfs the copy is a snapshot, which

@@ -88,15 +88,15 @@ copy_option(struct box_snapshot *s, int argc, char **argv)
 	struct box_shift *shift = &s->shift;
 	const char *name = argv[0], *value = argc > 1 ? argv[1] : NULL;
 	uint64_t n;
-	size_t i = 0;
 
 	if (value == NULL)
 		return -1;
 	if (strcmp(name, "--without") == 0) {
-		while (i < BOX_COPY_WITHOUT - 1 && s->copy.without[i] != NULL)
-			i++;
-		s->copy.without[i] = value;
-		return i < BOX_COPY_WITHOUT - 1 ? 1 : -1;
+		/* a shift needs one more */
+		if (s->copy.nwithout == BOX_COPY_WITHOUT - 1)
+			return -1;
+		s->copy.without[s->copy.nwithout++] = value;
+		return 1;
 	}
 	if (strcmp(name, "--below") == 0 && shift->nbelow < BOX_BELOW_MAX) {
 		shift->below[shift->nbelow++] = value;

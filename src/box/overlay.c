@@ -46,6 +46,24 @@ box_overlay_opaque(bool plain)
 	return plain ? "user.overlay.opaque" : "trusted.overlay.opaque";
 }
 
+int
+box_lower_open(struct box_lower *l, const char *const *paths, size_t n, struct hr_err *err)
+{
+	for (; n > 0; n--, paths++) {
+		l->v[l->n] = box_mount_path(*paths, O_RDONLY | O_DIRECTORY);
+		if (l->v[l->n++] < 0)
+			return hr_err_sys(err, errno, "open the layer %s", *paths);
+	}
+	return 0;
+}
+
+void
+box_lower_done(struct box_lower *l)
+{
+	while (l->n > 0)
+		hr_fd_close(&l->v[--l->n]);
+}
+
 void
 box_overlay_done(struct box_overlay *o)
 {

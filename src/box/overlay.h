@@ -8,6 +8,7 @@
 
 #include "base/clean.h"
 #include "base/err.h"
+#include "box/spec.h"
 
 /* Directories below "layers" of a storage; another overlay has the name of its place, with "-" for
  * "/". Each has the changes in "upper". */
@@ -28,6 +29,16 @@ const char *box_overlay_opaque(bool plain);
 #define BOX_OVERLAY_TOP "root"
 #define BOX_OVERLAY_OWN_TOP "layers/" BOX_OVERLAY_ROOT "/upper"
 #define BOX_OVERLAY_TOP_OF(root) ((root) != NULL ? BOX_OVERLAY_OWN_TOP : BOX_OVERLAY_TOP)
+
+/* Open directories of layers, topmost first. */
+struct box_lower {
+	int v[BOX_BELOW_MAX + 1];
+	size_t n;
+};
+
+/* Opens n directories, and appends them. Returns 0, or -1 with *err. */
+int box_lower_open(struct box_lower *l, const char *const *paths, size_t n, struct hr_err *err);
+void box_lower_done(struct box_lower *l);
 
 /* The directories of an overlay, all on one file system; -1: not open. `scratch` is no part of the
  * overlay, and no box reaches it. */

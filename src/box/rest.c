@@ -29,6 +29,7 @@
 #include "base/process/hierarchy.h"
 #include "base/process/pid.h"
 #include "base/text/text.h"
+#include "box/table.h"
 
 #define TABLE_MAX (64u << 20)
 #define NAME 17            /* a process's name */
@@ -75,61 +76,37 @@ unknown(struct rest *r, pid_t pid, const char *part)
 	return no(r, pid, "has %s that cannot be examined: %s", part, strerror(errno));
 }
 
-/* Returns true for the mount of the root, and for one that covers it: that is the leftover of a
- * killed process, which box_shift() removes. */
-static bool
-covers_root(const char *line)
-{
-	char place[PATH_MAX];
-
-	return sscanf(line, "%*u %*u %*s %*s %4095s", place) == 1 && strcmp(place, "/") == 0;
-}
-
 /* ---- the box ---- */
 
-/* Examines a line of /proc/PID/mountinfo. A second mount of a part of the root would stay writable
- * when the root has become a layer. */
-static int
-examine_mount(struct rest *r, const char *line, const char *top)
-{
-	const size_t len = strcmp(top, "/") == 0 ? 0 : strlen(top);
-	char root[PATH_MAX], place[PATH_MAX];
-	unsigned id, fs_major, fs_minor;
-
-	if (sscanf(line, "%u %*u %u:%u %4095s %4095s", &id, &fs_major, &fs_minor, root, place) ==
-		5 &&
-	    id != r->root.stx_mnt_id && fs_major == r->fs_major && fs_minor == r->fs_minor &&
-	    strncmp(root, top, len) == 0 && (root[len] == '/' || root[len] == '\0'))
-		return no(r, 0, "files of the root are also mounted at %.256s", place);
-	return 0;
-}
-
+/* Notes the file system of the root. A second mount of a part of it would stay writable when the
+ * root has become a layer; one that covers the root is the leftover of a killed process, which
+ * box_shift() removes. */
 static int
 examine_mounts(struct rest *r, struct hr_err *err)
 {
-	HR_BUF(text, TABLE_MAX);
-	char path[64], top[PATH_MAX];
-	const char *line;
-	bool found = false;
-	unsigned id;
-	int result = 0;
+	HR_CLEAN(box_table_done) struct box_table t = {.n = 0};
+	const struct box_table_mount *root, *m;
+	HR_CLOSE int fd = -1;
+	char path[64];
+	size_t len;
 
 	(void)snprintf(path, sizeof(path), "/proc/%ld/mountinfo", (long)r->first);
-	if (hr_path_read(path, &text, err) < 0)
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return hr_err_sys(err, errno, "open %s", path);
+	if (box_table_read(&t, fd, err) < 0)
 		return -1;
-	for (line = hr_buf_str(&text); line != NULL && !found; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		found = sscanf(line, "%u %*u %u:%u %4095s", &id, &r->fs_major, &r->fs_minor, top) ==
-			    4 &&
-			id == r->root.stx_mnt_id;
-	}
-	if (!found)
+	root = box_table_find(&t, r->root.stx_mnt_id);
+	if (root == NULL || sscanf(root->device, "%u:%u", &r->fs_major, &r->fs_minor) != 2)
 		return hr_err_set(err, HR_E_RUNTIME, "%s does not have the box's root", path);
-	for (line = hr_buf_str(&text); line != NULL && result == 0; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		result = covers_root(line) ? 0 : examine_mount(r, line, top);
-	}
-	return result;
+	len = strcmp(root->root, "/") == 0 ? 0 : strlen(root->root);
+	for (m = t.v; m < t.v + t.n; m++)
+		if (m != root && strcmp(m->place, "/") != 0 &&
+		    strcmp(m->device, root->device) == 0 &&
+		    strncmp(m->root, root->root, len) == 0 &&
+		    (m->root[len] == '/' || m->root[len] == '\0'))
+			return no(r, 0, "files of the root are also mounted at %.256s", m->place);
+	return 0;
 }
 
 /* Returns true if the path of a socket may be on the root: directories of the box that are always

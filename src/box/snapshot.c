@@ -78,17 +78,6 @@ shift(const struct box_snapshot *s, char *why, size_t size, struct hr_err *err)
 	return r > 0 ? box_shift(s->copy.from, &s->shift, why, size, err) : r;
 }
 
-/* Leaves one more path out of the copy. */
-static void
-leave_out(struct box_copy *c, const char *path)
-{
-	size_t i = 0;
-
-	while (c->without[i] != NULL)
-		i++;
-	c->without[i] = path;
-}
-
 /* Makes the layer or the copy while the group is frozen. */
 static int
 shift_and_copy(
@@ -100,7 +89,7 @@ shift_and_copy(
 		return -1;
 	*ret_shifted = r > 0;
 	if (*ret_shifted)
-		leave_out(&s->copy, BOX_OVERLAY_TOP_OF(s->shift.root));
+		s->copy.without[s->copy.nwithout++] = BOX_OVERLAY_TOP_OF(s->shift.root);
 	return box_copy(&s->copy, err);
 }
 

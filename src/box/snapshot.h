@@ -15,9 +15,9 @@ struct box_snapshot {
 	struct box_shift shift; /* pid 0: only copy */
 };
 
-/* Makes the copy, and prints the line of --shift. The copy lacks the top if that has become a layer.
- * The group is thawed again, also after a failure. Returns 0; 1 if the copy would take more than the
- * limit; or -1 with *err. *ret_shifted: the box has the new layer. */
+/* Makes the copy, and prints the line of --shift. The copy lacks the top if that has become a
+ * layer. The group is thawed again, also after a failure. Returns 0; 1 if the copy would take more
+ * than the limit; or -1 with *err. *ret_shifted: the box has the new layer. */
 int box_snapshot(struct box_snapshot *s, bool *ret_shifted, struct hr_err *err);
 
 #endif

@@ -407,49 +407,18 @@ open_own(const struct view *v, struct hr_err *err)
 	return lower;
 }
 
-/* The directories below a root, topmost first. */
-struct lower {
-	int v[BOX_BELOW_MAX + 1];
-	size_t n;
-};
-
-static void
-lower_done(struct lower *l)
-{
-	while (l->n > 0)
-		hr_fd_close(&l->v[--l->n]);
-}
-
-static int
-open_lower(const struct view *v, struct lower *ret, struct hr_err *err)
-{
-	for (; ret->n < v->s->nbelow; ret->n++) {
-		const char *path = v->s->below[ret->n];
-
-		ret->v[ret->n] = box_mount_path(path, O_RDONLY | O_DIRECTORY);
-		if (ret->v[ret->n] < 0)
-			return hr_err_sys(err, errno, "open the layer %s", path);
-	}
-	if (v->s->root == NULL)
-		return 0;
-	ret->v[ret->n] = open_own(v, err);
-	if (ret->v[ret->n] < 0)
-		return -1;
-	ret->n++;
-	return 0;
-}
-
 /* Makes the root of a box that has a root directory of its own, or layers. */
 static int
 layered_root(struct view *v, struct hr_err *err)
 {
 	HR_CLEAN(box_overlay_done) struct box_overlay o = {-1, -1, -1};
-	HR_CLEAN(lower_done) struct lower lower = {.n = 0};
+	HR_CLEAN(box_lower_done) struct box_lower lower = {.n = 0};
 	const bool own = v->s->root != NULL;
 	char source[BOX_OVERLAY_SOURCE];
 	int tree;
 
-	if (open_lower(v, &lower, err) < 0 ||
+	if (box_lower_open(&lower, v->s->below, v->s->nbelow, err) < 0 ||
+	    (own && (lower.v[lower.n++] = open_own(v, err)) < 0) ||
 	    box_overlay_open_root(v->storage, own, lower.v[0], "work", &o, err) < 0 ||
 	    (own && box_layer_prepare(v->s, v->plain, ".", false, lower.v[lower.n - 1], o.upper,
 			o.scratch, err) < 0))
