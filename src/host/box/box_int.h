@@ -64,10 +64,12 @@ int hr_box_open_socket(struct hr_box *b, struct hr_err *err);
 /* Lets the launcher check the document o. Appends its output to *out. Returns 0, or -1 with the
  * launcher's reason in *err. */
 int hr_box_check(struct json_object *o, struct hr_buf *out, struct hr_err *err);
-/* Returns the path of a program of boxes, or of the launcher. The caller frees it; NULL with *err
- * set: there is none. */
+/* Returns the path of a program of boxes. The caller frees it; NULL with *err set: there is none.
+ */
+#define HR_BOX_LAUNCHER "handrail-box"
 char *hr_box_program(const char *name, struct hr_err *err);
-char *hr_box_launcher(struct hr_err *err);
+/* Sets *err to the last message that a program of boxes has printed; always returns -1. */
+int hr_box_refused(const char *program, const char *said, int status, struct hr_err *err);
 
 /* Appends the document that describes the box. Needs b's name, dir, edge, key and ports. */
 int hr_box_document(const struct hr_box *b, struct hr_buf *ret, struct hr_err *err);

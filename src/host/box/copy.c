@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -23,8 +22,7 @@
 
 #define FIRST_LOCK 3 /* the launcher's descriptors of locks begin here */
 #define SAID_MAX 4096
-#define TOO_LARGE 3 /* the launcher's status */
-#define REMOVALS 5  /* tries to remove a tree */
+#define REMOVALS 5 /* tries to remove a tree */
 
 int
 hr_box_run_program(const int locks[HR_BOX_LOCKS], const char *const *argv, bool thaws,
@@ -42,8 +40,6 @@ hr_box_run_program(const int locks[HR_BOX_LOCKS], const char *const *argv, bool 
 	    .nfds = 2,
 	    .setsid = true,
 	    .pdeathsig = thaws ? 0 : SIGKILL};
-	const char *said;
-	bool large;
 	pid_t pid;
 
 	if (path == NULL)
@@ -66,22 +62,13 @@ hr_box_run_program(const int locks[HR_BOX_LOCKS], const char *const *argv, bool 
 		return -1;
 	if (hr_spawn_end(pid, &status) < 0)
 		return hr_err_sys(err, errno, "wait for %s", argv[0]);
-	if (status == 0)
-		return 0;
-	large = WIFEXITED(status) && WEXITSTATUS(status) == TOO_LARGE;
-	said = hr_buf_str(out);
-	if (strncmp(said, argv[0], strlen(argv[0])) == 0 &&
-	    strncmp(said + strlen(argv[0]), ": ", 2) == 0)
-		said += strlen(argv[0]) + 2;
-	return hr_err_set(err, large ? HR_E_TOOLARGE : HR_E_RUNTIME, "%.*s%s%s%s",
-	    (int)strcspn(said, "\n"), said, *said != '\0' ? "" : argv[0], *said != '\0' ? "" : ": ",
-	    *said != '\0' ? "" : hr_exit_words(status));
+	return status == 0 ? 0 : hr_box_refused(argv[0], hr_buf_str(out), status, err);
 }
 
 int
 hr_box_remove_tree(const int locks[HR_BOX_LOCKS], const char *path, struct hr_err *err)
 {
-	const char *const argv[] = {"handrail-box", "--remove", path, NULL};
+	const char *const argv[] = {HR_BOX_LAUNCHER, "--remove", path, NULL};
 	HR_BUF(out, SAID_MAX);
 	int i, r = -1;
 
@@ -149,7 +136,7 @@ hr_box_copy(const struct hr_box *b, struct hr_box_copy *c, struct hr_err *err)
 	HR_BUF(said, SAID_MAX);
 	int r;
 
-	hr_strv_add_all(&argv, (const char *const[]){"handrail-box", "--copy", c->from, c->to,
+	hr_strv_add_all(&argv, (const char *const[]){HR_BOX_LAUNCHER, "--copy", c->from, c->to,
 				   WITHOUT, group != NULL ? "--freeze" : NULL, group, NULL});
 	/* all files are copied where there cannot be another layer */
 	shift = shift && hr_box_layer_begin(&l, b->h->state_dir, c->from, NULL) == 0;
@@ -185,7 +172,7 @@ hr_box_count(
 	HR_PUT struct json_object *o = NULL;
 	HR_BUF(said, SAID_MAX);
 
-	hr_strv_add_all(&argv, (const char *const[]){"handrail-box", "--size", storage, NULL});
+	hr_strv_add_all(&argv, (const char *const[]){HR_BOX_LAUNCHER, "--size", storage, NULL});
 	if (hr_box_below(state_dir, storage, &argv, err) < 0)
 		return -1;
 	if (argv.failed)

@@ -77,7 +77,7 @@ hr_box_doctor(void *self, hr_finding_fn *fn, void *arg, struct hr_err *err)
 
 	hr_exam_file(fn, arg, "handraild", given != NULL ? given : HR_SBINDIR "/handraild",
 	    "Debian: apt-get install handrail-runtime; or name it in HANDRAIL_SERVER.");
-	launcher = hr_box_launcher(&e);
+	launcher = hr_box_program(HR_BOX_LAUNCHER, &e);
 	fn(arg, launcher != NULL, "handrail-box", launcher != NULL ? launcher : e.msg);
 	hr_exam_program(fn, arg, env, "bash", "Debian: apt-get install bash");
 	if (launcher == NULL)

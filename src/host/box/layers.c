@@ -272,7 +272,7 @@ join(const struct hr_box *b, const char *storage, struct hr_err *err)
 	if (hr_box_below(b->h->state_dir, storage, &below, err) < 0 ||
 	    hr_path_remove(next, err) < 0 || make_layer(&l, b->h->state_dir, &ref, err) < 0)
 		return -1;
-	hr_strv_add_all(&argv, (const char *const[]){"handrail-box", "--join", l.path, NULL});
+	hr_strv_add_all(&argv, (const char *const[]){HR_BOX_LAUNCHER, "--join", l.path, NULL});
 	for (i = 0; i < JOINED; i++)
 		hr_strv_add(&argv, below.v[i]);
 	if (argv.failed)

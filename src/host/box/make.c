@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <json-c/json_object.h>
@@ -28,6 +29,7 @@
 #include "base/random.h"
 #include "base/text/text.h"
 #include "base/volume.h"
+#include "host/box/copy.h"
 #include "host/box/layers.h"
 #include "host/command.h"
 #include "host/common/logfile.h"
@@ -41,7 +43,6 @@
  * its client's port for a minute. */
 #define OWN_MIN 20000
 #define OWN_COUNT 10000u
-#define LAUNCHER "handrail-box"
 #define JOURNAL_LEAF "handrail" /* the last name of HR_BOX_STATE_DIR */
 #define NAME_DIGITS 12          /* hexadecimal digits after the sandbox's name */
 #define NAME_SHOWN 40           /* maximum bytes of the sandbox's name in the box's name */
@@ -49,7 +50,7 @@
 #define DOCUMENT 4              /* only --check has it here */
 #define DOCUMENT_PLACE "/proc/self/fd/4"
 #define LAST_WORDS 600
-#define SAID_MAX (64u << 10)
+#define TOO_LARGE 3 /* the launcher's status */
 
 /* ---- names and directories ---- */
 
@@ -212,62 +213,36 @@ hr_box_program(const char *name, struct hr_err *err)
 	return path;
 }
 
-char *
-hr_box_launcher(struct hr_err *err)
+int
+hr_box_refused(const char *program, const char *said, int status, struct hr_err *err)
 {
-	return hr_box_program(LAUNCHER, err);
-}
-
-/* Sets *err to the last line that the launcher has printed. */
-static int
-refused(const char *said, int status, struct hr_err *err)
-{
-	static const char own[] = LAUNCHER ": ";
+	const enum hr_errc code =
+	    WIFEXITED(status) && WEXITSTATUS(status) == TOO_LARGE ? HR_E_TOOLARGE : HR_E_RUNTIME;
+	const size_t len = strlen(program);
 	const char *at = said, *last = NULL;
 
-	for (; (at = strstr(at, own)) != NULL; at += strlen(own))
-		if (at == said || at[-1] == '\n')
-			last = at + strlen(own);
+	for (; (at = strstr(at, program)) != NULL; at += len)
+		if ((at == said || at[-1] == '\n') && strncmp(at + len, ": ", 2) == 0)
+			last = at + len + 2;
 	if (last == NULL)
-		return hr_err_set(err, HR_E_RUNTIME, "the launcher of the box ended: %s%s%s",
+		return hr_err_set(err, HR_E_RUNTIME, "%s ended: %s%s%s", program,
 		    hr_exit_words(status), *said != '\0' ? "; its last output:\n" : "", said);
-	return hr_err_set(err, HR_E_RUNTIME, "%.*s", (int)strcspn(last, "\n"), last);
+	return hr_err_set(err, code, "%.*s", (int)strcspn(last, "\n"), last);
 }
 
 int
 hr_box_check(struct json_object *o, struct hr_buf *out, struct hr_err *err)
 {
-	HR_FREE char *path = hr_box_launcher(err);
-	const char *const argv[] = {LAUNCHER, "--check", DOCUMENT_PLACE, NULL};
+	const char *const argv[] = {HR_BOX_LAUNCHER, "--check", DOCUMENT_PLACE, NULL};
 	HR_BUF(text, 1u << 16);
 	HR_CLOSE int document = -1;
-	int back[2], status = -1;
-	struct hr_spawn_fd fds[3];
-	struct hr_spawn sp = {.path = path, .argv = argv, .umask = -1, .fds = fds, .nfds = 3};
-	pid_t pid;
 
-	if (path == NULL)
-		return -1;
 	if (hr_json_put(&text, o) != 0 || hr_buf_check(&text, NULL) != 0)
 		return hr_err_nomem(err);
 	document = hr_fd_of_bytes(text.p, text.len, err);
-	if (document < 0)
-		return -1;
-	if (pipe2(back, O_CLOEXEC) != 0)
-		return hr_err_sys(err, errno, "a pipe");
-	fds[0] = (struct hr_spawn_fd){document, DOCUMENT};
-	fds[1] = (struct hr_spawn_fd){back[1], 1};
-	fds[2] = (struct hr_spawn_fd){back[1], 2};
-	pid = hr_spawn(&sp, err);
-	hr_fd_close(&back[1]);
-	if (pid > 0)
-		(void)hr_path_read_fd(back[0], LAUNCHER, out, NULL);
-	hr_fd_close(&back[0]);
-	if (pid < 0)
-		return -1;
-	if (hr_spawn_end(pid, &status) < 0)
-		return hr_err_sys(err, errno, "wait for the launcher of the box");
-	return status == 0 ? 0 : refused(hr_buf_str(out), status, err);
+	return document < 0 ? -1
+			    : hr_box_run_program(NULL, argv, false,
+				  &(const struct hr_spawn_fd){document, DOCUMENT}, out, err);
 }
 
 int
@@ -379,8 +354,8 @@ launch_done(struct launch *l)
 static int
 launch_start(struct launch *l, const struct hr_box *b, struct hr_err *err)
 {
-	static const char *const argv[] = {LAUNCHER, "--detach", "3", NULL};
-	HR_FREE char *path = hr_box_launcher(err);
+	static const char *const argv[] = {HR_BOX_LAUNCHER, "--detach", "3", NULL};
+	HR_FREE char *path = hr_box_program(HR_BOX_LAUNCHER, err);
 	const long long nofile = hr_box_open_files(b->h->config, err);
 	const struct rlimit open_files = {(rlim_t)nofile, (rlim_t)nofile};
 	HR_CLOSE int image = -1;
@@ -406,7 +381,7 @@ launch_start(struct launch *l, const struct hr_box *b, struct hr_err *err)
 	l->document = ends[0];
 	document = ends[1];
 	/* the launcher would make this copy of itself, and execute it */
-	image = hr_image_open(path, LAUNCHER, 0500, NULL);
+	image = hr_image_open(path, HR_BOX_LAUNCHER, 0500, NULL);
 	const struct hr_spawn_fd fds[] = {{document, 0}, {log, 1}, {log, 2}, {control, CONTROL}};
 	const struct hr_spawn sp = {.path = path,
 	    .image = &image,
@@ -454,7 +429,7 @@ launch_box(struct launch *l, struct hr_box *b, const struct hr_buf *document, st
 	l->pid = 0;
 	if (r == 0 && (known == 0 || status != 0)) {
 		hr_logfile_tail(l->log, said, sizeof(said));
-		r = refused(said, status, err);
+		r = hr_box_refused(HR_BOX_LAUNCHER, said, status, err);
 	}
 	if (r == 0)
 		report_lacks(b, hr_buf_str(&line));
