@@ -318,7 +318,7 @@ copy_entry(struct copying *c, const int *dirs, size_t n, int to, const char *nam
 		return has_gone() ? 0 : failed(name, err);
 	if (fstat(at, &e.st) != 0)
 		return failed(name, err);
-	/* one of a layer hides other files */
+	/* a socket in a layer hides other files */
 	if (S_ISSOCK(e.st.st_mode) && c->opaque == NULL)
 		return 0;
 	if (!take(c, BOX_COPY_ENTRY))

@@ -22,6 +22,7 @@
 
 enum { HR_BOX_VSCODE, HR_BOX_APP1, HR_BOX_APP2, HR_BOX_PORTS };
 
+struct hr_spawn_fd;
 struct json_object;
 
 struct hr_box {
@@ -99,6 +100,11 @@ void hr_box_remove_groups(struct hr_box *b);
 int hr_box_fill(struct hr_box *b, struct hr_err *err);
 /* Locks that the launcher keeps until it has ended; -1: none. */
 #define HR_BOX_LOCKS 2
+/* Runs a program of boxes with these arguments. It keeps the locks, so that they hold until the
+ * files are at rest. `thaws`: it has frozen a box. `data`: its input or output; NULL: the output is
+ * appended to *out. Returns 0, or -1 with *err set. */
+int hr_box_run_program(const int locks[HR_BOX_LOCKS], const char *const *argv, bool thaws,
+    const struct hr_spawn_fd *data, struct hr_buf *out, struct hr_err *err);
 /* Removes a tree, which may be missing, and may have files of the box's accounts: an ordinary user
  * cannot remove those of subordinate ids, but the launcher can. `locks`: NULL for none. */
 int hr_box_remove_tree(const int locks[HR_BOX_LOCKS], const char *path, struct hr_err *err);

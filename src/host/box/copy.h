@@ -2,14 +2,7 @@
 #ifndef HR_HOST_BOX_COPY_H
 #define HR_HOST_BOX_COPY_H
 
-#include "base/process/spawn.h"
 #include "host/box/box_int.h"
-
-/* Runs a program of boxes with these arguments. It keeps the locks, so that they hold until the
- * files are at rest. `thaws`: it has frozen a box. `data`: its input or output; NULL: the output is
- * appended to *out. Returns 0, or -1 with *err set. */
-int hr_box_run_program(const int locks[HR_BOX_LOCKS], const char *const *argv, bool thaws,
-    const struct hr_spawn_fd *data, struct hr_buf *out, struct hr_err *err);
 
 struct hr_box_copy {
 	const int *locks; /* HR_BOX_LOCKS of them */

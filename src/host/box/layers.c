@@ -20,7 +20,6 @@
 #include "base/path.h"
 #include "base/random.h"
 #include "base/text/text.h"
-#include "host/box/copy.h"
 #include "host/box/store.h"
 
 #define LAYERS "layers"

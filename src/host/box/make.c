@@ -29,7 +29,6 @@
 #include "base/random.h"
 #include "base/text/text.h"
 #include "base/volume.h"
-#include "host/box/copy.h"
 #include "host/box/layers.h"
 #include "host/command.h"
 #include "host/common/logfile.h"

@@ -18,6 +18,7 @@
 #include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/process/spawn.h"
 #include "base/strv.h"
 #include "base/text/text.h"
 #include "host/box/copy.h"
