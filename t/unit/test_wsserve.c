@@ -1,6 +1,7 @@
 /* Checks the server of WebSockets with clients at the other end of a Unix socket. */
 #include "config.h"
 
+#include <errno.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -208,6 +209,50 @@ START_TEST(one_that_reads_slowly_stays)
 }
 END_TEST
 
+/* Only a client that is trusted is pinged: others have the limit of their first message. */
+START_TEST(one_that_is_not_trusted_hears_no_ping)
+{
+	char buf[64] = "";
+	int fd, other;
+
+	trusts = false;
+	begin(50);
+	other = client();
+	hear(other, buf, 0);
+	trusts = true;
+	fd = client();
+	hear(fd, buf, 2);
+	ck_assert_mem_eq(buf, "\x89\x00", 2);
+	run_for(1); /* whatever the same tick wrote to the other client is sent */
+	ck_assert_int_eq(recv(other, buf, sizeof(buf), MSG_DONTWAIT), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	(void)close(fd);
+	(void)close(other);
+}
+END_TEST
+
+/* A length takes 7, 16 or 64 bits, in the network's order. */
+START_TEST(lengths_of_frames)
+{
+	static const struct {
+		size_t len, nhead;
+		const char *head;
+	} rows[] = {{125, 2, "\x81\x7d"}, {126, 4, "\x81\x7e\x00\x7e"},
+	    {65535, 4, "\x81\x7e\xff\xff"}, {65536, 10, "\x81\x7f\0\0\0\0\0\1\0\0"},
+	    {0x012345, 10, "\x81\x7f\0\0\0\0\0\x01\x23\x45"}};
+	static const char text[0x012345];
+	HR_BUF(b, 1 << 20);
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		hr_buf_reset(&b);
+		hr_wsframe_put(&b, HR_WS_TEXT, NULL, text, rows[i].len);
+		ck_assert_uint_eq(b.len, rows[i].nhead + rows[i].len);
+		ck_assert_mem_eq(b.p, rows[i].head, rows[i].nhead);
+	}
+}
+END_TEST
+
 static double
 seconds(void)
 {
@@ -271,6 +316,8 @@ main(void)
 	tcase_add_test(tc, one_that_vanished_is_noticed);
 	tcase_add_test(tc, one_that_answers_stays);
 	tcase_add_test(tc, one_that_reads_slowly_stays);
+	tcase_add_test(tc, one_that_is_not_trusted_hears_no_ping);
+	tcase_add_test(tc, lengths_of_frames);
 	tcase_add_test(tc, tiny_frames_take_little_time);
 	suite_add_tcase(s, tc);
 	return lines_run(s);
