@@ -1,12 +1,17 @@
 /* run actions against a keeper that is a thread of this test. */
 #include "config.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
+
+#include <json-c/json.h>
 
 #include "actions/plugin.h"
 #include "actions/shell.h"
@@ -354,6 +359,32 @@ START_TEST(kept_connection_breaks)
 }
 END_TEST
 
+/* Only a closed connection means that the keeper is gone, and that another one may be asked. */
+START_TEST(request_that_cannot_be_sent)
+{
+	struct hr_run_request req = {.command = {"x", 1}};
+	struct hr_run_result result;
+	HR_BUF(frame, 4096);
+	struct hr_err err = {0};
+	int ends[2], no_socket[2];
+
+	ck_assert_int_eq(pipe2(no_socket, O_CLOEXEC), 0);
+	ck_assert_int_eq(hr_shell_run(no_socket[1], true, &req, &frame, &result, &err), -1);
+	ck_assert_int_eq(err.sys, ENOTSOCK);
+	ck_assert_int_ne(err.code, HR_E_GONE);
+	(void)close(no_socket[0]);
+	(void)close(no_socket[1]);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	(void)close(ends[1]);
+	(void)signal(SIGPIPE, SIG_IGN); /* as in a worker */
+	ck_assert_int_eq(hr_shell_run(ends[0], true, &req, &frame, &result, &err), 1);
+	ck_assert_int_eq(hr_shell_run(ends[0], false, &req, &frame, &result, &err), -1);
+	(void)signal(SIGPIPE, SIG_DFL);
+	ck_assert_int_eq(err.code, HR_E_GONE);
+	(void)close(ends[0]);
+}
+END_TEST
+
 START_TEST(keeper_talks_nonsense)
 {
 	hr_buf_adds(&keeper.out, "HTTP/1.1 200 OK\r\n\r\n");
@@ -375,6 +406,39 @@ START_TEST(no_keeper)
 	ck_assert_int_eq(h.answer.retry_after_s, 1);
 	ck_assert_str_eq(
 	    h.answer.body.p, "{\"detail\":\"the shell cannot be reached: Connection refused\"}");
+}
+END_TEST
+
+/* A session that is gone has the result of no command with it: a client that asks for one that has
+ * begun learns that it is lost, and another one that there is no such session. */
+START_TEST(no_session)
+{
+	static const struct {
+		bool again;
+		int status;
+		const char *body;
+	} rows[] = {{false, 404, "{\"detail\":\"there is no session of that name\"}"},
+	    {true, 500,
+		"{\"detail\":\"The command was started, but its result is lost: the processes that "
+		"had it were killed. It is not run a second time.\"}"}};
+	HR_PUT struct json_object *action = json_tokener_parse(RUN("\"command\":\"x\"", ""));
+	HR_BUF(why, 4096);
+	struct hr_event ev;
+	size_t i;
+
+	ck_assert_ptr_nonnull(action);
+	ck_assert_int_eq(hr_event_decode(json_object_object_get(action, "action"), &ev, &why), 0);
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct hr_action_env env = {.run_dir = h.dir,
+		    .channel = -1,
+		    .key = {"k", 1},
+		    .session = "gone",
+		    .again = rows[i].again};
+
+		hr_action_perform(&env, &ev, &h.answer);
+		ck_assert_int_eq(h.answer.status, rows[i].status);
+		ck_assert_str_eq(hr_buf_str(&h.answer.body), rows[i].body);
+	}
 }
 END_TEST
 
@@ -653,8 +717,10 @@ main(void)
 	tcase_add_test(c, kept_connection_was_closed);
 	tcase_add_test(c, kept_connection_was_shut);
 	tcase_add_test(c, kept_connection_breaks);
+	tcase_add_test(c, request_that_cannot_be_sent);
 	tcase_add_test(c, keeper_talks_nonsense);
 	tcase_add_test(c, no_keeper);
+	tcase_add_test(c, no_session);
 	tcase_add_test(c, big_answer);
 	tcase_add_test(c, keys_of_requests);
 	tcase_add_test(c, streams_of_a_command);
