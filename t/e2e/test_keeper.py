@@ -3,9 +3,12 @@
 
 import fcntl
 import os
+import shutil
 import signal
 import socket
+import stat
 import sys
+import tempfile
 import time
 
 sys.dont_write_bytecode = True
@@ -306,6 +309,36 @@ def what_the_shell_looks_up():
                 equal(dirs, [working_dir, python], "%s after %r" % (["given", "typed"][typed], command))
 
 
+def bash_is_removed():
+    """A bash whose file an upgrade has removed meanwhile is still found to wait for a command."""
+    with tempfile.TemporaryDirectory(prefix="e2e-bash-") as d:
+        bash = shutil.copy(shutil.which("bash"), d)
+        with Started(typed=True, more=("--shell", bash)) as k:
+            os.unlink(bash)
+            equal(k.run("unset PROMPT_COMMAND; (exit 3)").exit_code, 3)
+            equal(k.run("echo ok").content, "ok")
+
+
+def pipes_are_removed():
+    """The next shell gets pipes again that a command has removed."""
+    with Started() as k:
+        pipes = [path for path in (os.path.join(k.state, name) for name in os.listdir(k.state))
+                 if stat.S_ISFIFO(os.stat(path).st_mode)]
+        equal(len(pipes), 4, pipes)
+        k.run("rm %s; exit" % " ".join(pipes))
+        equal(k.run("echo ok").content, "ok")
+        equal([stat.S_ISFIFO(os.stat(path).st_mode) for path in pipes], [True] * 4, pipes)
+
+
+def output_elsewhere():
+    """The shell's own report of its descriptors counts; the keeper looks at those of a shell that reports none."""
+    for typed, command in ((False, "true exec"), (True, "true")):
+        with Started(typed=typed) as k:
+            k.run("exec >/dev/null")
+            o = k.run(command)
+            equal("standard output does not go to its terminal" in o.suffix, True, (typed, o.suffix))
+
+
 def main():
     if not os.access(PROGRAM, os.X_OK):
         from lib.tap import skip_all
@@ -317,7 +350,8 @@ def main():
                  other_keys_are_other_requests, a_failed_start_is_one_line, nobody_reads_the_answer,
                  somebody_reads_the_answer, connections_that_stay,
                  in_the_order_in_which_they_come, lost_on_one_that_stays, the_end_of_a_static_one,
-                 what_the_shell_looks_up):
+                 what_the_shell_looks_up, bash_is_removed, pipes_are_removed,
+                 output_elsewhere):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

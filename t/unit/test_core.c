@@ -300,6 +300,20 @@ START_TEST(a_flood_is_looked_at_now_and_then)
 	check_result(1, "x", "", FAKE_NO_OUTPUT);
 }
 END_TEST
+#else
+/* A core that never let itself be kept would pass all tests with successors. */
+START_TEST(successors_take_over)
+{
+	unsigned before = f.resumed;
+
+	ASK(&f, "x");
+	fake_begin(&f);
+	fake_out(&f, "y\n");
+	fake_prompt(&f, 0);
+	check_completed(1, "y", 0);
+	ck_assert_uint_gt(f.resumed, before + 1);
+}
+END_TEST
 #endif
 
 static void
@@ -440,6 +454,8 @@ outcome_case(void)
 #ifndef FAKE_RESUMES
 	tcase_add_test(tc, only_visible_changes_count_as_output);
 	tcase_add_test(tc, a_flood_is_looked_at_now_and_then);
+#else
+	tcase_add_test(tc, successors_take_over);
 #endif
 	tcase_add_test(tc, outcome_c);
 	tcase_add_test(tc, time_outs_that_never_come);

@@ -381,6 +381,7 @@ expect_end(pid_t pid)
 START_TEST(hangup_leaves_no_process)
 {
 	struct hr_err err = {0};
+	unsigned before = open_descriptors();
 	pid_t job, deaf;
 
 	ck_assert_int_eq(start(HR_BASH_PATH, top, &err), 0);
@@ -392,6 +393,7 @@ START_TEST(hangup_leaves_no_process)
 	ck_assert_int_eq(kill(job, 0), 0);
 	hr_shellproc_hangup(&s, true);
 	ck_assert_int_eq(s.master, -1);
+	ck_assert_uint_eq(open_descriptors(), before);
 	ck_assert_int_eq(waitpid(s.pid, NULL, 0), s.pid);
 	expect_end(job);
 	expect_end(deaf);
