@@ -211,6 +211,14 @@ START_TEST(tables)
 		     "w:val='2'/></w:tcPr>" P("h") "</w:tc></w:tr><w:tr>" CELL("x")
 			 CELL("") "</w:tr></w:tbl>" W_END,
 	    "| h | |\n| --- | --- |\n| x |  |");
+	docx_shows(W "<w:tbl><w:tr><w:trPr><w:tblHeader/></w:trPr><w:tc><w:tcPr><w:gridSpan "
+		     "w:val='0'/></w:tcPr>" P("h") "</w:tc>" CELL("i") "</w:tr></w:tbl>" W_END,
+	    "| h | i |\n| --- | --- |");
+	/* the rule above counts the cells of a table within a cell, too */
+	docx_shows(W "<w:tbl><w:tr><w:tc><w:tbl><w:tr>" CELL("in")
+		       CELL("ner") "</w:tr></w:tbl></w:tc>" CELL("out") "</w:tr></w:tbl>" W_END,
+	    "|  |  |  |  |\n| --- | --- | --- | --- |\n| |  |  | | --- | --- | | in | ner | | "
+	    "out |");
 }
 END_TEST
 
