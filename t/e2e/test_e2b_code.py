@@ -224,6 +224,15 @@ class Image:
 """
 
 
+def picture():
+    """The result of a cell that shows a picture of PILLOW."""
+    # jupyter_client 8 encodes bytes without the line feed at the end
+    encode = "from jupyter_client.jsonutil import json_default; print(end=json_default(b'ABC'))"
+    png = subprocess.run([PYTHON, "-c", encode], check=True, stdout=subprocess.PIPE, text=True).stdout
+    equal(png.rstrip("\n"), "QUJD")
+    return [result("I", False, png=png), END]
+
+
 def a_picture_that_is_shown_or_saved():
     with Code() as s:
         lib, saved = os.path.join(s.work_dir, "lib"), os.path.join(s.work_dir, "saved")
@@ -231,15 +240,10 @@ def a_picture_that_is_shown_or_saved():
         for name, text in (("__init__.py", ""), ("Image.py", PILLOW)):
             with open(os.path.join(lib, "PIL", name), "w") as f:
                 f.write(text)
-        # jupyter_client 8 encodes bytes without the line feed at the end
-        encode = "from jupyter_client.jsonutil import json_default; print(end=json_default(b'ABC'))"
-        png = subprocess.run([PYTHON, "-c", encode], check=True, stdout=subprocess.PIPE, text=True).stdout
-        equal(png.rstrip("\n"), "QUJD")
-        picture = result("I", False, png=png)
         s.run("import sys; sys.path.insert(0, %r); before = list(sys.modules)" % lib)
         equal(s.text("'PIL' in before"), "False", "nothing loads it before a cell does")
-        equal(s.run("from PIL import Image; Image.Image().show('title')")[1:], [picture, END])
-        equal(s.run("Image.Image().save(%r, format='x')" % saved)[1:], [picture, END])
+        equal(s.run("from PIL import Image; Image.Image().show('title')")[1:], picture())
+        equal(s.run("Image.Image().save(%r, format='x')" % saved)[1:], picture())
         with open(saved) as f:
             equal(f.read(), "saved as x")
         equal(s.run("Image.Image().save(sys.stdout, 'y')")[1], {"type": "stdout", "text": "saved as y"})
@@ -258,9 +262,9 @@ def a_picture_after_a_failed_import():
         with open(lib + "/missing_library.py", "w"):
             pass
         s.run("import importlib; importlib.invalidate_caches()")
-        equal(s.run("from PIL import Image; Image.Image().show()")[1:], [result("I", False, png="QUJD\n"), END])
+        equal(s.run("from PIL import Image; Image.Image().show()")[1:], picture())
         s.run("del sys.modules['PIL.Image']")
-        equal(s.run("from PIL import Image; Image.Image().show()")[1:], [result("I", False, png="QUJD\n"), END])
+        equal(s.run("from PIL import Image; Image.Image().show()")[1:], picture())
 
 
 def a_table_is_data():
