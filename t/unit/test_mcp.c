@@ -115,7 +115,7 @@ setup(void)
 {
 	memset(&hub, 0, sizeof(hub));
 	(void)signal(SIGPIPE, SIG_IGN);
-	hub.ping_s = 15;
+	hub.ping_s = 3600; /* no comment comes between the messages */
 	TAILQ_INIT(&hub.children);
 	TAILQ_INIT(&hub.sessions);
 	LIST_INIT(&hub.updating);
