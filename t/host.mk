@@ -164,6 +164,7 @@ check_PROGRAMS += %D%/unit/test_docker
 TESTS += %D%/unit/test_docker
 t_unit_test_docker_SOURCES = %D%/unit/test_docker.c %D%/unit/lines.h %D%/unit/scratch.h %D%/fuzz/fake_http.c %D%/fuzz/fake_http.h
 t_unit_test_docker_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_docker_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=hr_now_ms
 t_unit_test_docker_LDADD = $(FUZZ_ANSWERED) $(CHECK_LIBS) $(JSONC_LIBS)
 check_PROGRAMS += %D%/unit/test_secret
 TESTS += %D%/unit/test_secret
@@ -177,6 +178,12 @@ t_unit_test_near_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 t_unit_test_near_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=hr_now_ms
 t_unit_test_near_LDADD = libhttp.la libbase.la $(CHECK_LIBS) -lpthread
 if KUBERNETES
+check_PROGRAMS += %D%/unit/test_kube
+TESTS += %D%/unit/test_kube
+t_unit_test_kube_SOURCES = %D%/unit/test_kube.c %D%/unit/lines.h %D%/unit/scratch.h
+t_unit_test_kube_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
+t_unit_test_kube_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=hr_rest_call
+t_unit_test_kube_LDADD = $(KUBERNETES_TESTED) $(CHECK_LIBS) $(JSONC_LIBS)
 check_PROGRAMS += %D%/unit/test_kubernetes
 TESTS += %D%/unit/test_kubernetes
 LONG_TESTS += %D%/e2e/test_host_kubernetes.py %D%/e2e/test_host_kubernetes_faults.py
@@ -184,7 +191,7 @@ t_unit_test_kubernetes_SOURCES = %D%/unit/test_kubernetes.c
 t_unit_test_kubernetes_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JSONC_CFLAGS)
 t_unit_test_kubernetes_LDADD = $(KUBERNETES_TESTED) $(CHECK_LIBS) $(JSONC_LIBS)
 endif
-EXTRA_DIST += %D%/unit/test_kubernetes.c %D%/e2e/lib/apiserver.py %D%/e2e/test_host_kubernetes.py \
+EXTRA_DIST += %D%/unit/test_kube.c %D%/unit/test_kubernetes.c %D%/e2e/lib/apiserver.py %D%/e2e/test_host_kubernetes.py \
 	%D%/e2e/test_host_kubernetes_api.py %D%/e2e/test_host_kubernetes_faults.py %D%/e2e/lib/cluster.py \
 	%D%/e2e/kubernetes_openhands.py
 # what documents show: the commands, the programs, the metrics

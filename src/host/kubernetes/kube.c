@@ -19,7 +19,8 @@
 #define ANSWER_MAX (32u << 20)
 #define URL_TEXT_MAX 16384
 #define PAGE 250
-#define ATTEMPTS 100 /* never reached, since the time limit ends the retries */
+#define PAGES_MAX 4000 /* a million objects, so that a server cannot hold a list forever */
+#define ATTEMPTS 100   /* never reached, since the time limit ends the retries */
 
 /* the rules: every request may be repeated, since an object has a name and exists only once */
 static const struct hr_rest_rule rules[] = {
@@ -234,7 +235,7 @@ hr_kube_list(struct hr_kube *k, const char *path, const char *selector, hr_kube_
 {
 	bool more = true;
 	HR_BUF(url, URL_TEXT_MAX);
-	int stop = 0;
+	int stop = 0, pages = 0;
 
 	hr_buf_addf(&url, "%s?limit=%d&%s", path, PAGE, selector);
 	while (stop == 0 && more) {
@@ -244,6 +245,10 @@ hr_kube_list(struct hr_kube *k, const char *path, const char *selector, hr_kube_
 
 		if (hr_buf_check(&url, NULL) != 0)
 			return hr_err_nomem(err);
+		if (pages++ == PAGES_MAX)
+			return hr_err_set(err, HR_E_TOOLARGE,
+			    "the API server %s sends a list of more than %d pages", k->login.server,
+			    PAGES_MAX);
 		if (hr_kube_call(k, HR_KUBE_GET, hr_buf_str(&url), NULL, &page, err) != 0)
 			return -1;
 		meta = hr_json_at(page, "metadata");
@@ -345,6 +350,12 @@ list_first(
 	if (w->stop != 0)
 		return 0;
 	r = hr_kube_list(k, path, selector, on_item, w, w->version, sizeof(w->version), err);
+	/* the server has dropped the version between two pages */
+	if (r != 0 && k->status.code == 410) {
+		w->forgot = true;
+		w->heard = false;
+		return 0;
+	}
 	if (r == 0 && w->stop == 0)
 		w->stop = w->fn(w->arg, HR_KUBE_LISTED, NULL);
 	return r;
@@ -388,7 +399,7 @@ hr_kube_watch(struct hr_kube *k, const char *path, const char *selector, hr_kube
 			w.forgot = false;
 			r = list_first(k, &w, path, selector, err);
 		}
-		if (r == 0 && w.stop == 0)
+		if (r == 0 && w.stop == 0 && !w.forgot)
 			r = stream(k, &w, path, selector, err);
 		/* slows down if the stream ends at once, again and again */
 		empty = w.heard ? 0 : empty + 1;
