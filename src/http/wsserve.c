@@ -16,6 +16,7 @@
 #include "base/flush.h"
 #include "base/log.h"
 #include "base/loop.h"
+#include "base/text/utf8.h"
 #include "http/wsframe.h"
 
 #define HEAD_MAX (64u << 10)
@@ -23,6 +24,7 @@
 #define PIECE (64u << 10)
 #define FIRST_MAX (16u << 10)
 #define SLOW_MS 10000 /* limit of a request, and of a connection's end */
+#define KEY_LEN 24    /* characters of 16 bytes in Base64 */
 
 struct hr_wsconn {
 	TAILQ_ENTRY(hr_wsconn) entry;
@@ -106,7 +108,7 @@ on_writable(void *arg)
 	} else if (c->out.len == 0) {
 		hr_watch_drop(&c->writable);
 		if (c->closing)
-			drop(c);
+			(void)shutdown(c->fd, SHUT_WR); /* unread input would reset it */
 		else
 			c->s->calls.drained(c->s->arg, c);
 	}
@@ -168,6 +170,16 @@ hr_wsconn_trust(struct hr_wsconn *c)
 		hr_watch_disarm(c->timer);
 }
 
+/* Sends the last frame. */
+static void
+close_with(struct hr_wsconn *c, const char *p, size_t len)
+{
+	hr_wsframe_put(&c->out, HR_WS_CLOSE, NULL, p, len);
+	c->closing = true;
+	hr_wsconn_limit(c, SLOW_MS, 0, NULL);
+	wake(c);
+}
+
 void
 hr_wsconn_close(struct hr_wsconn *c, int code, const char *reason)
 {
@@ -177,10 +189,7 @@ hr_wsconn_close(struct hr_wsconn *c, int code, const char *reason)
 	if (c->closing)
 		return;
 	n = snprintf(text, sizeof(text), "%c%c%s", code >> 8, code & 0xff, reason);
-	hr_wsframe_put(&c->out, HR_WS_CLOSE, NULL, text, (size_t)n);
-	c->closing = true;
-	hr_wsconn_limit(c, SLOW_MS, 0, NULL);
-	wake(c);
+	close_with(c, text, (size_t)n);
 }
 
 /* Sends a ping. Returns false if the client has not answered the last one, and has not come nearer
@@ -298,15 +307,33 @@ split_head(struct hr_wsconn *c, char *end)
 	return rest;
 }
 
+/* Returns true for a close frame without a code, or with one that a client may send (RFC 6455,
+ * 7.4). */
+static bool
+is_close(const char *p, size_t len)
+{
+	const int code = len > 1 ? (unsigned char)p[0] << 8 | (unsigned char)p[1] : 0;
+
+	if (len < 2)
+		return len == 0;
+	return ((code >= 1000 && code <= 1014 && (code < 1004 || code > 1006)) ||
+		   (code >= 3000 && code < 5000)) &&
+	       hr_utf8_strict(p + 2, len - 2);
+}
+
 static int
 on_frame(void *arg, enum hr_ws_op op, const char *p, size_t len)
 {
 	struct hr_wsconn *c = arg;
 
-	if (op == HR_WS_TEXT || op == HR_WS_BINARY)
+	if (op == HR_WS_TEXT && !hr_utf8_strict(p, len))
+		hr_wsconn_close(c, 1007, "The text is not UTF-8");
+	else if (op == HR_WS_TEXT || op == HR_WS_BINARY)
 		c->s->calls.message(c->s->arg, c, op == HR_WS_TEXT ? p : NULL, len);
+	else if (op == HR_WS_CLOSE && is_close(p, len))
+		close_with(c, p, len);
 	else if (op == HR_WS_CLOSE)
-		hr_wsconn_close(c, 1000, "");
+		hr_wsconn_close(c, 1002, "The close frame is malformed");
 	else if (op == HR_WS_PING && c->out.len < PIECE) /* a flood gets fewer answers */
 		hr_wsframe_put(&c->out, HR_WS_PONG, NULL, p, len);
 	if (c->out.len > 0)
@@ -314,11 +341,33 @@ on_frame(void *arg, enum hr_ws_op op, const char *p, size_t len)
 	return c->closing;
 }
 
-/* Returns false if the frames are malformed. */
-static bool
+/* Closes a connection whose frames are malformed or too long. */
+static void
 feed(struct hr_wsconn *c, const char *p, size_t len)
 {
-	return hr_wsframes_feed(&c->frames, p, len, on_frame, c, NULL) >= 0;
+	struct hr_err err = {0};
+
+	if (hr_wsframes_feed(&c->frames, p, len, on_frame, c, &err) < 0)
+		hr_wsconn_close(c,
+		    err.code == HR_E_PROTO      ? 1002
+		    : err.code == HR_E_TOOLARGE ? 1009
+						: 1011,
+		    err.msg);
+}
+
+/* Answers a request that opens no WebSocket of version 13. Returns false for others. */
+static bool
+refuse_handshake(struct hr_wsconn *c)
+{
+	const char *key = hr_wsconn_header(c, "Sec-WebSocket-Key");
+
+	if (strcasecmp(hr_wsconn_header(c, "Upgrade"), "websocket") != 0)
+		return false;
+	if (strcmp(hr_wsconn_header(c, "Sec-WebSocket-Version"), "13") != 0)
+		hr_wsconn_refuse(c, "426 Upgrade Required\r\nSec-WebSocket-Version: 13", "");
+	else if (strlen(key) != KEY_LEN || strcmp(key + KEY_LEN - 2, "==") != 0)
+		hr_wsconn_refuse(c, "400 Bad Request", "");
+	return c->closing;
 }
 
 /* Returns false if the connection must end. */
@@ -326,7 +375,6 @@ static bool
 take_head(struct hr_wsconn *c, const char *p, size_t len)
 {
 	struct hr_span rest;
-	bool whole;
 	char *end;
 
 	hr_buf_add(&c->head, p, len);
@@ -334,11 +382,14 @@ take_head(struct hr_wsconn *c, const char *p, size_t len)
 	if (c->head.fail != HR_OK || end == NULL)
 		return c->head.fail == HR_OK;
 	rest = split_head(c, end);
-	c->asked = true;
-	c->s->calls.asked(c->s->arg, c);
-	whole = !c->open || feed(c, rest.p, rest.len);
+	if (!refuse_handshake(c)) {
+		c->asked = true;
+		c->s->calls.asked(c->s->arg, c);
+	}
+	if (c->open)
+		feed(c, rest.p, rest.len);
 	hr_buf_done(&c->head); /* may have a key */
-	return whole;
+	return true;
 }
 
 static void
@@ -351,7 +402,9 @@ on_readable(void *arg)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	c->heard = true;
-	if (n <= 0 || (!c->closing && !(c->open ? feed : take_head)(c, piece, (size_t)n)))
+	if (n > 0 && c->open && !c->closing)
+		feed(c, piece, (size_t)n);
+	else if (n <= 0 || (!c->closing && !take_head(c, piece, (size_t)n)))
 		drop(c);
 }
 
@@ -415,6 +468,20 @@ hr_wsserve_open(struct hr_loop *loop, int listener, unsigned most, int64_t ping_
 	hr_watch_free(s->ping);
 	free(s);
 	return NULL;
+}
+
+void
+hr_wsserve_leave(struct hr_wsserve *s)
+{
+	struct hr_wsconn *c;
+
+	TAILQ_FOREACH(c, &s->list, entry)
+	{
+		if (!c->open || c->closing)
+			continue;
+		hr_wsconn_close(c, 1012, "");
+		(void)hr_flush(c->fd, &c->out, &c->sent);
+	}
 }
 
 void

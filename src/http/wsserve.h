@@ -15,9 +15,10 @@ struct hr_wsserve;
 struct hr_wsconn; /* a connection; valid until `left` returns */
 
 struct hr_wsserve_calls {
-	/* Gets a request to open a WebSocket, and answers it by one of the two calls below. */
+	/* Gets a request, and answers it by one of the two calls below. One that asks for a
+	 * WebSocket has the headers that this takes. */
 	void (*asked)(void *arg, struct hr_wsconn *c);
-	/* Gets a message of text; NULL: one of bytes. */
+	/* Gets a message of text, which is UTF-8; NULL: one of bytes. */
 	void (*message)(void *arg, struct hr_wsconn *c, const char *p, size_t len);
 	/* The client has taken all that was sent. */
 	void (*drained)(void *arg, struct hr_wsconn *c);
@@ -32,6 +33,9 @@ struct hr_wsserve_calls {
  * process ends. Returns NULL with *err set. */
 struct hr_wsserve *hr_wsserve_open(struct hr_loop *loop, int listener, unsigned most,
     int64_t ping_ms, const struct hr_wsserve_calls *calls, void *arg, struct hr_err *err);
+
+/* Closes all WebSockets with 1012, as far as the clients take it at once. The process must end. */
+void hr_wsserve_leave(struct hr_wsserve *s);
 
 /* Returns the target of the request, and the value of a header, "" if it is missing. Both are
  * borrowed until `asked` returns. */

@@ -24,12 +24,12 @@ from test_v1_replay import Rooted, lines  # noqa: E402
 
 WATCHES = "/proc/sys/user/max_inotify_watches"
 LAST = "no JSON"  # a message whose answer shows that none came before
+OTHERS = {"BYTES": (b"{}", 2), "CLOSE": (b"\x0f\xa0bye", 8)}  # frames that are not of text
 
 
-def frame(text):
-    data = text.encode()
+def frame(data, op=1):
     size = struct.pack("!B", 0x80 | len(data)) if len(data) < 126 else struct.pack("!BH", 0xfe, len(data))
-    return b"\x81" + size + b"\1\2\3\4" + bytes(b ^ (i % 4 + 1) for i, b in enumerate(data))
+    return bytes([0x80 | op]) + size + b"\1\2\3\4" + bytes(b ^ (i % 4 + 1) for i, b in enumerate(data))
 
 
 class Socket:
@@ -50,7 +50,7 @@ class Socket:
         self.closed = None
 
     def say(self, text):
-        self.c.sendall(frame(text))
+        self.c.sendall(frame(*OTHERS.get(text, (text.encode(),))))
         return self
 
     def hear(self):
@@ -215,9 +215,25 @@ def keyless():
                 equal([late.hear()["kind"], late.hear()["stdout"]], ["BashCommand", "1\n"])
             equal(held[0].hear(), None, "the first one made room")
             held[-1].c.sendall(b"\x81\xff" + (1 << 20).to_bytes(8, "big") + b"\0\0\0\0")
-            equal((held[-1].hear(), held[-1].closed), (None, None))
+            equal((held[-1].hear(), held[-1].closed), (None, [1009, "a frame of 1048576 bytes"]))
             for one in held:
                 one.close()
+
+
+def stopped():
+    """Clients hear of the server's end, as the original's do."""
+    with V1() as s, keyed(s) as w, Socket(s.port) as other:
+        w.say(LAST).hear()
+        s.stop()
+        for one in (w, other):
+            equal((one.hear(), one.closed), (None, [1012, ""]))
+
+
+def too_large():
+    """A client that still sends hears the reason."""
+    with V1() as s, keyed(s) as w, ThreadPoolExecutor(1) as beside:
+        beside.submit(w.c.sendall, b"\x81\xff" + (8 << 20).to_bytes(8, "big") + bytes(4 + (8 << 20)))
+        equal((w.hear(), w.closed), (None, [1009, "a frame of 8388608 bytes"]))
 
 
 class Bounded(V1):
@@ -369,6 +385,6 @@ def beside_an_agent_server():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([recorded, outputs, printed_later, cut_by_the_command, many, keyless, unwatched,
-                        unwatched_from_the_start, unwatched_wait, account, killed, without_keys, fleet_key,
+    sys.exit(run_tests([recorded, outputs, printed_later, cut_by_the_command, many, keyless, stopped, too_large,
+                        unwatched, unwatched_from_the_start, unwatched_wait, account, killed, without_keys, fleet_key,
                         beside_an_agent_server]))

@@ -12,7 +12,10 @@
 #include "http/wsframe.h"
 #include "http/wsserve.h"
 
-#define REQUEST "GET /x HTTP/1.1\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\n\r\n"
+#define OPENING "GET /x HTTP/1.1\r\nUpgrade: websocket\r\n"
+#define THIRTEEN "Sec-WebSocket-Version: 13\r\n"
+#define KEY "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+#define REQUEST OPENING THIRTEEN KEY "\r\n\r\n"
 
 static struct hr_loop *loop;
 static struct hr_wsserve *server;
@@ -108,14 +111,20 @@ until_readable(int fd)
 }
 
 static int
-client(void)
+client_that_sends(const char *request)
 {
 	socklen_t len = sizeof(sa_family_t) + 6; /* a NUL and five digits */
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	ck_assert_int_eq(connect(fd, (struct sockaddr *)&addr, len), 0);
-	ck_assert_int_eq(write(fd, REQUEST, sizeof(REQUEST) - 1), sizeof(REQUEST) - 1);
+	ck_assert_int_eq(write(fd, request, strlen(request)), (ssize_t)strlen(request));
 	return fd;
+}
+
+static int
+client(void)
+{
+	return client_that_sends(REQUEST);
 }
 
 /* Runs the server until the client has its answer and then `n` bytes more. */
@@ -205,6 +214,104 @@ START_TEST(one_that_reads_slowly_stays)
 	ck_assert_int_eq(write(fd, pong, 6), 6);
 	run_for(375);
 	ck_assert_int_eq(left, 0);
+	(void)close(fd);
+}
+END_TEST
+
+struct ending {
+	const char *frames; /* after a mask of four NULs in each */
+	size_t n;
+	const char *want;
+};
+
+#define ENDING(frames, want)                                                                       \
+	{                                                                                          \
+		frames, sizeof(frames) - 1, want                                                   \
+	}
+
+/* A client's close is repeated, and the frame that ends a connection says why. */
+START_TEST(endings)
+{
+	static const struct ending all[] = {
+	    ENDING("\x88\x80\0\0\0\0", "\x88"),
+	    ENDING("\x88\x85\0\0\0\0\x03\xe8"
+		   "bye",
+		"\x88\x05\x03\xe8"
+		"bye"),
+	    ENDING("\x88\x82\0\0\0\0\x0f\xa0", "\x88\x02\x0f\xa0"),
+	    ENDING("\x88\x81\0\0\0\0\x03", "\x88\x1e\x03\xeaThe close frame is malformed"),
+	    ENDING("\x88\x82\0\0\0\0\x03\xed", "\x88\x1e\x03\xeaThe close frame is malformed"),
+	    ENDING("\x88\x82\0\0\0\0\x0b\xb7", "\x88\x1e\x03\xeaThe close frame is malformed"),
+	    ENDING("\x88\x83\0\0\0\0\x03\xe8\xff", "\x88\x1e\x03\xeaThe close frame is malformed"),
+	    ENDING("\x81\x81\0\0\0\0\xff", "\x88\x17\x03\xefThe text is not UTF-8"),
+	    ENDING("\x83\x80\0\0\0\0", "\x88\x1c\x03\xea"
+				       "a frame of an unknown type"),
+	    ENDING("\x81\xff\0\0\0\0\0\x10\0\0\0\0\0\0", "\x88\x1a\x03\xf1"
+							 "a frame of 1048576 bytes"),
+	};
+	char got[64];
+	size_t i;
+	int fd;
+
+	trusts = false;
+	begin(60000);
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		fd = client();
+		hear(fd, got, 0);
+		ck_assert_int_eq(write(fd, all[i].frames, all[i].n), (ssize_t)all[i].n);
+		until_readable(fd);
+		memset(got, 0, sizeof(got));
+		ck_assert_int_gt(recv(fd, got, sizeof(got) - 1, MSG_DONTWAIT), 1);
+		ck_assert_str_eq(got, all[i].want);
+		until_readable(fd);
+		ck_assert_int_eq(recv(fd, got, sizeof(got), MSG_DONTWAIT), 0);
+		(void)close(fd);
+		while (left <= (int)i)
+			ck_assert_int_eq(hr_loop_run(loop, NULL), 0);
+	}
+}
+END_TEST
+
+/* A WebSocket of another version, or without a key, is refused before the caller sees it. */
+START_TEST(handshakes)
+{
+	static const char *const all[][2] = {
+	    {OPENING "Sec-WebSocket-Version: 12\r\n" KEY "\r\n\r\n",
+		"HTTP/1.1 426 Upgrade Required\r\nSec-WebSocket-Version: 13\r\n"},
+	    {OPENING KEY "\r\n\r\n", "HTTP/1.1 426 "},
+	    {OPENING THIRTEEN "\r\n", "HTTP/1.1 400 "},
+	    {OPENING THIRTEEN KEY "=\r\n\r\n", "HTTP/1.1 400 "},
+	};
+	char got[256];
+	size_t i;
+	int fd;
+
+	begin(60000);
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		fd = client_that_sends(all[i][0]);
+		until_readable(fd);
+		memset(got, 0, sizeof(got));
+		ck_assert_int_gt(recv(fd, got, sizeof(got) - 1, MSG_DONTWAIT), 0);
+		ck_assert_msg(strncmp(got, all[i][1], strlen(all[i][1])) == 0, "%zu: %s", i, got);
+		(void)close(fd);
+	}
+	ck_assert_ptr_null(first);
+}
+END_TEST
+
+/* The clients of a server that ends hear of it. */
+START_TEST(one_hears_of_the_end)
+{
+	char got[4];
+	int fd;
+
+	trusts = true;
+	begin(60000);
+	fd = client();
+	hear(fd, got, 0);
+	hr_wsserve_leave(server);
+	ck_assert_int_eq(recv(fd, got, sizeof(got), MSG_DONTWAIT), 4);
+	ck_assert_mem_eq(got, "\x88\x02\x03\xf4", 4);
 	(void)close(fd);
 }
 END_TEST
@@ -318,6 +425,9 @@ main(void)
 	tcase_add_test(tc, one_that_reads_slowly_stays);
 	tcase_add_test(tc, one_that_is_not_trusted_hears_no_ping);
 	tcase_add_test(tc, lengths_of_frames);
+	tcase_add_test(tc, endings);
+	tcase_add_test(tc, handshakes);
+	tcase_add_test(tc, one_hears_of_the_end);
 	tcase_add_test(tc, tiny_frames_take_little_time);
 	suite_add_tcase(s, tc);
 	return lines_run(s);

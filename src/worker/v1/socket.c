@@ -355,7 +355,9 @@ on_message(void *arg, struct hr_wsconn *conn, const char *p, size_t len)
 	struct client *k = hr_wsconn_own_of(conn);
 	HR_PUT struct json_object *o = NULL;
 	struct server *s = arg;
-	bool whole = p != NULL && hr_json_decode(p, len, &o, NULL) == 0;
+	/* a byte order mark begins a body of HTTP only */
+	bool whole =
+	    p != NULL && (len == 0 || p[0] != '\xef') && hr_json_decode(p, len, &o, NULL) == 0;
 	const char *key = hr_json_text_at(o, "session_api_key");
 
 	if (!k->known) {
@@ -364,6 +366,8 @@ on_message(void *arg, struct hr_wsconn *conn, const char *p, size_t len)
 		} else {
 			hr_wsconn_close(conn, 4001, "Authentication failed");
 		}
+	} else if (p == NULL) {
+		send_error(conn, "KeyError", hr_span_of("the message is no text"));
 	} else if (!whole) {
 		send_error(conn, "JSONDecodeError", hr_span_of("the message is no JSON"));
 	} else if (!is_key_message(o, true)) {
@@ -376,7 +380,10 @@ on_message(void *arg, struct hr_wsconn *conn, const char *p, size_t len)
 static void
 stop(void *arg)
 {
-	hr_loop_stop(arg);
+	struct server *s = arg;
+
+	hr_wsserve_leave(s->http);
+	hr_loop_stop(s->loop);
 }
 
 /* Fills the worker of which the handlers need the directories and the account. */
@@ -411,10 +418,11 @@ serve(struct server *s, struct hr_err *err)
 		if (fcntl(fd, F_GETFD) >= 0 && hr_fd_cloexec(fd, err) < 0)
 			return -1;
 	s->loop = hr_loop_new(err);
-	if (s->loop == NULL || hr_loop_signal(s->loop, SIGTERM, stop, s->loop, err) == NULL)
+	if (s->loop == NULL)
 		return -1;
 	s->http = hr_wsserve_open(s->loop, HTTP_FD, CONNECTIONS_MAX, PING_MS, &calls, s, err);
-	if (s->http == NULL || hr_fd_write_full(ready, "ready\n", 6, err) < 0)
+	if (s->http == NULL || hr_loop_signal(s->loop, SIGTERM, stop, s, err) == NULL ||
+	    hr_fd_write_full(ready, "ready\n", 6, err) < 0)
 		return -1;
 	hr_fd_close(&ready);
 	return hr_loop_run(s->loop, err);
