@@ -114,17 +114,18 @@ static const char lost_text[] =
     "The command was started, but its result is lost: the processes that had it were killed. It is "
     "not run a second time.";
 
+/* Connects to the keeper of the shell `at`, or starts a shell for this action alone if it is NULL.
+ */
 static int
-shell_open(const struct hr_action_env *env, const struct hr_event *ev, struct hr_answer *ret,
-    struct hr_buf *why)
+shell_open(const struct hr_action_env *env, const struct hr_shell_place *at,
+    const struct hr_event *ev, struct hr_answer *ret, struct hr_buf *why)
 {
 	struct hr_err err = {.code = HR_OK};
 	int fd;
 
-	if (hr_event_truth(ev, "is_static"))
+	if (at == NULL)
 		return static_open(env, ev, ret, why);
-	fd = hr_shell_connect(
-	    &(const struct hr_shell_place){.run_dir = env->run_dir, .session = env->session}, &err);
+	fd = hr_shell_connect(at, &err);
 	if (fd < 0 && err.code == HR_E_NOTFOUND) {
 		/* The action is unknown here: the shell in which it ran is gone. */
 		hr_answer_detail(ret, env->again ? 500 : 404, env->again ? lost_text : err.msg);
@@ -167,7 +168,10 @@ run_somewhere(const struct hr_action_env *env, const struct hr_event *ev,
     struct hr_run_request *req, struct hr_buf *frame, struct hr_run_result *result,
     struct hr_answer *ret, struct hr_buf *why, struct hr_err *err)
 {
+	const struct hr_shell_place place = {
+	    .run_dir = env->run_dir, .session = env->session, .limit_s = HR_SHELL_READY_S};
 	bool is_static = hr_event_truth(ev, "is_static"), kept;
+	const struct hr_shell_place *at = is_static ? NULL : &place;
 	int tries = TRIES, fd, r;
 
 	/* the shell has ended with the action, and no other process knows the result */
@@ -176,11 +180,11 @@ run_somewhere(const struct hr_action_env *env, const struct hr_event *ev,
 	req->stays = env->shell_fd != NULL && !is_static && !env->again;
 	do {
 		kept = req->stays && *env->shell_fd >= 0;
-		fd = kept ? *env->shell_fd : shell_open(env, ev, ret, why);
+		fd = kept ? *env->shell_fd : shell_open(env, at, ev, ret, why);
 		if (fd < 0)
 			return -1;
 		hr_buf_reset(frame);
-		r = hr_shell_run(fd, kept, req, frame, result, err);
+		r = hr_shell_run(fd, at, kept, req, frame, result, err);
 		if (req->stays)
 			*env->shell_fd = r == 0 ? fd : -1;
 		if (!req->stays || r != 0)
@@ -221,6 +225,10 @@ run(const struct hr_action_env *env, const struct hr_event *ev, const struct hr_
 		    hidden);
 	else if (err.code == HR_E_NOTFOUND)
 		hr_answer_detail(ret, 500, lost_text);
+	else if (err.code == HR_E_TIMEOUT)
+		hr_answer_detail(ret, 500, hr_answer_unknown);
+	else if (err.code == HR_E_BUSY)
+		(void)refuse_for_now(ret, &err);
 	else if (err.code == HR_E_GONE)
 		hr_buf_adds(why, "Bash session was likely interrupted...");
 	else

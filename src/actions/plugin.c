@@ -23,6 +23,7 @@
 
 #define FIRST_READ (64u << 10) /* bytes to read before the length of the answer is known */
 #define GRACE_S 30             /* seconds more than the limit that the plugin keeps itself */
+#define CONNECT_S 30           /* seconds that a stopped plugin may leave a connection waiting */
 #define LIMIT_MAX_S 1e9
 #define TYPE_MAX 64
 
@@ -59,7 +60,7 @@ hr_plugin_connect(const char *run_dir, const char *type, size_t len, struct hr_e
 		return hr_err_set(err, HR_E_NOTFOUND, "no plugin can have such a type");
 	if (socket_path(&sa, run_dir, type, len) < 0)
 		return hr_err_set(err, HR_E_NOTFOUND, "no plugin can have such a name");
-	fd = hr_fd_connect(&sa);
+	fd = hr_fd_connect(&sa, CONNECT_S);
 	if (fd >= 0)
 		return fd;
 	if (errno == ENOENT)
@@ -148,9 +149,9 @@ set_limit(int fd, double limit_s)
 {
 	struct timeval tv = {0};
 
-	if (!(limit_s > 0) || !isfinite(limit_s) || limit_s > LIMIT_MAX_S)
-		return;
-	tv.tv_sec = (time_t)limit_s + GRACE_S;
+	/* 0: none */
+	if (limit_s > 0 && isfinite(limit_s) && limit_s <= LIMIT_MAX_S)
+		tv.tv_sec = (time_t)limit_s + GRACE_S;
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
 }

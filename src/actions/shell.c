@@ -13,6 +13,23 @@
 #include "base/fd.h"
 
 #define STATE_LIMIT_S 5
+#define LATE_S 30 /* seconds after a request's limit until the keeper is asked */
+#define LIMIT_MAX_S 1e9
+
+static int
+limit_of(const struct hr_shell_place *at)
+{
+	return at->limit_s > 0 ? at->limit_s : STATE_LIMIT_S;
+}
+
+/* Returns -1. An error of a time limit gets this code and a reason. */
+static int
+shell_silent(struct hr_err *err, enum hr_errc code)
+{
+	if (err != NULL && err->sys == EAGAIN)
+		return hr_err_set(err, code, "the shell's keeper does not answer");
+	return -1;
+}
 
 int
 hr_shell_connect(const struct hr_shell_place *at, struct hr_err *err)
@@ -27,12 +44,13 @@ hr_shell_connect(const struct hr_shell_place *at, struct hr_err *err)
 		    at->session);
 	if (n < 0 || (size_t)n >= sizeof(sa.sun_path))
 		return hr_err_set(err, HR_E_INVAL, "the run directory's name is too long");
-	fd = hr_fd_connect(&sa);
+	fd = hr_fd_connect(&sa, limit_of(at));
 	if (fd >= 0)
 		return fd;
 	if (errno == ENOENT && at->session != NULL)
 		return hr_err_set(err, HR_E_NOTFOUND, "there is no session of that name");
-	return hr_err_sys(err, errno, "the shell cannot be reached");
+	(void)hr_err_sys(err, errno, "the shell cannot be reached");
+	return shell_silent(err, HR_E_TIMEOUT);
 }
 
 /* Reports that the keeper died, before or after reading the request. */
@@ -76,7 +94,8 @@ shell_send(int fd, bool kept, const struct hr_run_request *req, struct hr_err *e
 		r = hr_fd_write_full(fd, b.p + first, b.len - (size_t)first, err);
 	if (r < 0 && (err->sys == EPIPE || err->sys == ECONNRESET))
 		return shell_gone(err);
-	return r;
+	/* the keeper does nothing with a part of a frame */
+	return r < 0 ? shell_silent(err, HR_E_BUSY) : r;
 }
 
 /* Receives the payload of the answer into frame. */
@@ -98,35 +117,21 @@ shell_receive(int fd, struct hr_buf *frame, uint32_t want, const char **ret_payl
 	return 0;
 }
 
-int
-hr_shell_run(int fd, bool kept, const struct hr_run_request *req, struct hr_buf *frame,
-    struct hr_run_result *ret, struct hr_err *err)
-{
-	const char *payload = NULL;
-	size_t len = 0;
-	int r = shell_send(fd, kept, req, err);
-
-	if (r != 0)
-		return r;
-	if (shell_receive(fd, frame, HR_FRAME_RESULT, &payload, &len, err) < 0)
-		return -1;
-	return hr_frame_get_result(payload, len, ret, err);
-}
-
 /* Asks a question that is answered at once. Fills frame with the answer. */
 static int
 shell_ask(const struct hr_shell_place *at, const struct hr_buf *ask, struct hr_buf *frame,
     uint32_t want, const char **ret_payload, size_t *ret_len, struct hr_err *err)
 {
-	const struct timeval limit = {.tv_sec = at->limit_s > 0 ? at->limit_s : STATE_LIMIT_S};
+	const struct timeval limit = {.tv_sec = limit_of(at)};
 	HR_CLOSE int fd = hr_shell_connect(at, err);
 
 	if (fd < 0)
 		return -1;
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	if (hr_buf_check(ask, err) < 0 || hr_fd_write_full(fd, ask->p, ask->len, err) < 0)
-		return -1;
-	return shell_receive(fd, frame, want, ret_payload, ret_len, err);
+	if (hr_buf_check(ask, err) < 0 || hr_fd_write_full(fd, ask->p, ask->len, err) < 0 ||
+	    shell_receive(fd, frame, want, ret_payload, ret_len, err) < 0)
+		return shell_silent(err, HR_E_TIMEOUT);
+	return 0;
 }
 
 static int
@@ -149,6 +154,48 @@ hr_shell_state(const struct hr_shell_place *at, struct hr_buf *frame, struct hr_
 
 	hr_frame_put_empty(&ask, HR_FRAME_STATUS);
 	return shell_ask_state(at, &ask, frame, ret, err);
+}
+
+/* Waits for the result. The limit of a request is the keeper's to keep, and does not count the time
+ * for which earlier requests run; a keeper that is stopped keeps none. */
+static int
+shell_await(int fd, const struct hr_shell_place *at, const struct hr_run_request *req,
+    struct hr_buf *frame, const char **ret_payload, size_t *ret_len, struct hr_err *err)
+{
+	struct timeval limit = {0};
+	struct hr_session_state state;
+	struct hr_err cause = {0};
+	HR_BUF(asked, HR_FRAME_MAX);
+	int r;
+
+	if (at != NULL && req->timeout > 0 && req->timeout <= LIMIT_MAX_S) {
+		limit.tv_sec = (time_t)(req->timeout + req->ready_s) + LATE_S;
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	}
+	/* a kept connection may have the limit of an earlier request, which only asks too often */
+	do {
+		cause = (struct hr_err){0};
+		hr_buf_reset(&asked);
+		r = shell_receive(fd, frame, HR_FRAME_RESULT, ret_payload, ret_len, &cause);
+	} while (r < 0 && cause.sys == EAGAIN && at != NULL &&
+		 hr_shell_state(at, &asked, &state, NULL) == 0);
+	*err = cause;
+	return r < 0 ? shell_silent(err, HR_E_TIMEOUT) : 0;
+}
+
+int
+hr_shell_run(int fd, const struct hr_shell_place *at, bool kept, const struct hr_run_request *req,
+    struct hr_buf *frame, struct hr_run_result *ret, struct hr_err *err)
+{
+	const char *payload = NULL;
+	size_t len = 0;
+	int r = shell_send(fd, kept, req, err);
+
+	if (r != 0)
+		return r;
+	if (shell_await(fd, at, req, frame, &payload, &len, err) < 0)
+		return -1;
+	return hr_frame_get_result(payload, len, ret, err);
 }
 
 int

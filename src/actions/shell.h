@@ -12,7 +12,7 @@
 struct hr_shell_place {
 	const char *run_dir;
 	const char *session; /* a name for which hr_session_name_fits() is true */
-	int limit_s;         /* seconds that a question waits for a stopped keeper; 0: 5 */
+	int limit_s;         /* seconds that questions and sends wait for a stopped keeper; 0: 5 */
 };
 
 /* seconds (hr_run_request.ready_s) for a shell to become ready for a command that must start,
@@ -20,16 +20,20 @@ struct hr_shell_place {
 #define HR_SHELL_READY_S 30
 
 /* Connects to the session's keeper. Returns a descriptor that the caller closes, or -1;
- * HR_E_NOTFOUND: no such session. */
+ * HR_E_NOTFOUND: no such session, HR_E_TIMEOUT: the keeper does not answer. */
 int hr_shell_connect(const struct hr_shell_place *at, struct hr_err *err);
 
 /* Sends the request and waits for its result, for as long as the command takes, even if the client
- * leaves. Fills frame, from which *ret borrows. `kept`: a request with `stays` was answered on this
- * connection before. Returns 1 if so and the keeper has closed it meanwhile; nothing was sent.
- * Returns -1 with HR_E_GONE if the keeper closed without an answer, HR_E_NOTFOUND if it does not
- * know a repeated request, HR_E_PROTO, HR_E_SYS, HR_E_NOMEM or HR_E_TOOLARGE. */
-int hr_shell_run(int fd, bool kept, const struct hr_run_request *req, struct hr_buf *frame,
-    struct hr_run_result *ret, struct hr_err *err);
+ * leaves. Fills frame, from which *ret borrows. `at`: if the request has a time limit, the keeper
+ * there must still answer questions after that; NULL: it is not asked. `kept`: a request with
+ * `stays` was answered on this connection before. Returns 1 if so and the keeper has closed it
+ * meanwhile; nothing was sent. Returns -1 with HR_E_GONE if the keeper closed without an answer,
+ * HR_E_NOTFOUND if it does not know a repeated request, HR_E_BUSY if it did not read the request
+ * and does nothing, HR_E_TIMEOUT if it does not answer, HR_E_PROTO, HR_E_SYS, HR_E_NOMEM or
+ * HR_E_TOOLARGE. */
+int
+hr_shell_run(int fd, const struct hr_shell_place *at, bool kept, const struct hr_run_request *req,
+    struct hr_buf *frame, struct hr_run_result *ret, struct hr_err *err);
 
 /* Asks the session's keeper for the state of its shell; the keeper answers at once, even during a
  * command. Fills frame, from which *ret borrows. Returns -1 also after some seconds. */

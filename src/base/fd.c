@@ -204,10 +204,13 @@ hr_fd_next_data(int fd, off_t size, off_t *data, off_t *hole)
 }
 
 int
-hr_fd_connect(const struct sockaddr_un *to)
+hr_fd_connect(const struct sockaddr_un *to, int limit_s)
 {
+	const struct timeval limit = {.tv_sec = limit_s};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+	if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0)
+		hr_fd_close(&fd);
 	while (fd >= 0 && connect(fd, (const struct sockaddr *)to, sizeof(*to)) < 0)
 		if (errno != EINTR)
 			hr_fd_close(&fd);

@@ -42,8 +42,10 @@ int hr_fd_pwrite_sparse(int fd, const void *p, size_t len, off_t at);
  * cannot report them. */
 bool hr_fd_next_data(int fd, off_t size, off_t *data, off_t *hole);
 
-/* Connects to a local stream socket. Returns a close-on-exec descriptor, or -1 with errno. */
-int hr_fd_connect(const struct sockaddr_un *to);
+/* Connects to a local stream socket, whose queue may be full, as that of a stopped process. Returns
+ * a close-on-exec descriptor, or -1 with errno. limit_s > 0: this call and later sends fail with
+ * EAGAIN after so many seconds. */
+int hr_fd_connect(const struct sockaddr_un *to, int limit_s);
 
 /* Accepts a connection of a non-blocking listener, close-on-exec, with `flags` of accept4().
  * Returns -1 with errno, EAGAIN if none waits or the client gave up. Any other error, as EMFILE,

@@ -106,7 +106,7 @@ take_over(struct egress_held *h)
 	static const char ask[] = "{\"op\":\"handover\"}\n";
 	const struct sockaddr_un a = {.sun_family = AF_UNIX, .sun_path = CONTROL};
 	const struct timeval patience = {.tv_sec = HANDOVER_MS / 1000};
-	HR_CLOSE int s = hr_fd_connect(&a);
+	HR_CLOSE int s = hr_fd_connect(&a, HANDOVER_MS / 1000);
 	char text[512];
 	int fd;
 

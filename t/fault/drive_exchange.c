@@ -107,11 +107,11 @@ run_on(bool kept, struct hr_buf *frame, struct hr_err *err)
 	int fd = hr_shell_connect(&at, err), r = -1;
 
 	if (fd >= 0)
-		r = hr_shell_run(fd, kept, &q, frame, &result, err);
+		r = hr_shell_run(fd, &at, kept, &q, frame, &result, err);
 	if (r > 0) { /* nothing was sent */
 		hr_fd_close(&fd);
 		fd = hr_shell_connect(&at, err);
-		r = fd >= 0 ? hr_shell_run(fd, false, &q, frame, &result, err) : -1;
+		r = fd >= 0 ? hr_shell_run(fd, &at, false, &q, frame, &result, err) : -1;
 	}
 	if (r == 0)
 		fault_tell(

@@ -34,13 +34,13 @@ static struct keeper {
 	pthread_t thread;
 } keeper;
 
-/* Shortens limits of sends to a hundredth, in place of the function of libc. */
+/* Shortens the limits of sends and reads to a hundredth, in place of the function of libc. */
 int
 setsockopt(int fd, int level, int name, const void *p, socklen_t len)
 {
 	struct timeval limit;
 
-	if (name == SO_SNDTIMEO) {
+	if (name == SO_SNDTIMEO || name == SO_RCVTIMEO) {
 		memcpy(&limit, p, sizeof(limit));
 		limit.tv_usec = limit.tv_sec % 100 * 10000;
 		limit.tv_sec /= 100;
@@ -369,7 +369,7 @@ START_TEST(request_that_cannot_be_sent)
 	int ends[2], no_socket[2];
 
 	ck_assert_int_eq(pipe2(no_socket, O_CLOEXEC), 0);
-	ck_assert_int_eq(hr_shell_run(no_socket[1], true, &req, &frame, &result, &err), -1);
+	ck_assert_int_eq(hr_shell_run(no_socket[1], NULL, true, &req, &frame, &result, &err), -1);
 	ck_assert_int_eq(err.sys, ENOTSOCK);
 	ck_assert_int_ne(err.code, HR_E_GONE);
 	(void)close(no_socket[0]);
@@ -377,8 +377,8 @@ START_TEST(request_that_cannot_be_sent)
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
 	(void)close(ends[1]);
 	(void)signal(SIGPIPE, SIG_IGN); /* as in a worker */
-	ck_assert_int_eq(hr_shell_run(ends[0], true, &req, &frame, &result, &err), 1);
-	ck_assert_int_eq(hr_shell_run(ends[0], false, &req, &frame, &result, &err), -1);
+	ck_assert_int_eq(hr_shell_run(ends[0], NULL, true, &req, &frame, &result, &err), 1);
+	ck_assert_int_eq(hr_shell_run(ends[0], NULL, false, &req, &frame, &result, &err), -1);
 	(void)signal(SIGPIPE, SIG_DFL);
 	ck_assert_int_eq(err.code, HR_E_GONE);
 	(void)close(ends[0]);
@@ -406,6 +406,81 @@ START_TEST(no_keeper)
 	ck_assert_int_eq(h.answer.retry_after_s, 1);
 	ck_assert_str_eq(
 	    h.answer.body.p, "{\"detail\":\"the shell cannot be reached: Connection refused\"}");
+}
+END_TEST
+
+/* A stopped keeper takes no connection beyond its queue. */
+START_TEST(stopped_keeper_with_a_full_queue)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	int fds[16], n = 0, i;
+
+	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/session.sock", h.dir);
+	while (n < 16 && connect(fds[n] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0),
+			     (struct sockaddr *)&sa, sizeof(sa)) == 0)
+		n++;
+	ck_assert_int_lt(n, 16);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_int_eq(handle_action(&h, RUN("\"command\":\"x\"", "")), 503);
+	ck_assert_int_eq(h.answer.retry_after_s, 1);
+	ck_assert_str_eq(h.answer.body.p, "{\"detail\":\"the shell's keeper does not answer\"}");
+	for (i = 0; i <= n; i++)
+		(void)close(fds[i]);
+}
+END_TEST
+
+/* It gets a part of the request only, and so does nothing. */
+START_TEST(stopped_keeper_of_a_long_command)
+{
+	size_t len = 4u << 20;
+	HR_FREE char *json = malloc(len + 64);
+	int at;
+
+	ck_assert_ptr_nonnull(json);
+	at = sprintf(json, "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"");
+	memset(json + at, 'x', len);
+	(void)strcpy(json + at + len, "\"}}}");
+	ck_assert_int_eq(handle_action(&h, json), 503);
+	ck_assert_str_eq(h.answer.body.p, "{\"detail\":\"the shell's keeper does not answer\"}");
+}
+END_TEST
+
+/* It has the request, and may do it when it continues. */
+START_TEST(stopped_keeper_of_a_limited_command)
+{
+	ck_assert_int_eq(handle_action(&h, RUN("\"command\":\"x\"", ",\"timeout\":1")), 500);
+	ck_assert_ptr_nonnull(strstr(h.answer.body.p, hr_answer_unknown));
+}
+END_TEST
+
+/* Answers a request after it was asked twice if it is alive. */
+static void *
+keeper_is_slow(void *arg)
+{
+	const struct hr_session_state state = {
+	    .ready = true, .working_dir = {"/", 1}, .reason = {"", 0}};
+	int fd = accept(listener, NULL, NULL), i;
+	HR_BUF(result, 1 << 20);
+
+	(void)arg;
+	result = keeper.out;
+	hr_buf_init(&keeper.out, 1 << 20);
+	keeper_talk(fd);
+	hr_frame_put_state(&keeper.out, &state);
+	for (i = 0; i < 2; i++)
+		keeper_serve(accept(listener, NULL, NULL));
+	ck_assert_int_eq((int)write(fd, result.p, result.len), (int)result.len);
+	(void)close(fd);
+	return NULL;
+}
+
+START_TEST(slow_keeper_of_a_limited_command)
+{
+	keeper_answers("late");
+	ck_assert_int_eq(pthread_create(&keeper.thread, NULL, keeper_is_slow, NULL), 0);
+	ck_assert_int_eq(handle_action(&h, RUN("\"command\":\"x\"", ",\"timeout\":1")), 200);
+	ck_assert_int_eq(pthread_join(keeper.thread, NULL), 0);
+	ck_assert_ptr_nonnull(strstr(h.answer.body.p, "\"content\":\"late\""));
 }
 END_TEST
 
@@ -720,6 +795,10 @@ main(void)
 	tcase_add_test(c, request_that_cannot_be_sent);
 	tcase_add_test(c, keeper_talks_nonsense);
 	tcase_add_test(c, no_keeper);
+	tcase_add_test(c, stopped_keeper_with_a_full_queue);
+	tcase_add_test(c, stopped_keeper_of_a_long_command);
+	tcase_add_test(c, stopped_keeper_of_a_limited_command);
+	tcase_add_test(c, slow_keeper_of_a_limited_command);
 	tcase_add_test(c, no_session);
 	tcase_add_test(c, big_answer);
 	tcase_add_test(c, keys_of_requests);

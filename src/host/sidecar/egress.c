@@ -402,7 +402,7 @@ talk(const struct hr_sidecars *b, const char *request, struct hr_err *err)
 		return -1;
 	(void)snprintf(to.sun_path, sizeof(to.sun_path), "/proc/self/fd/%d", at);
 	if (at >= 0)
-		fd = hr_fd_connect(&to);
+		fd = hr_fd_connect(&to, PATIENCE_MS / 1000);
 	if (fd < 0)
 		return hr_err_sys(err, errno, "connect to the broker of the sandbox's network");
 	if (hr_fd_send(fd, request, strlen(request), -1, err) < 0)
