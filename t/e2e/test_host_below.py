@@ -171,6 +171,28 @@ def interrupted(h):
     equal(layers(h), [])
 
 
+def unjoined(h):
+    """A box whose layers cannot be joined keeps them, says why, and is copied."""
+    h.ok("up", "-q", "one")
+    h.need_still()
+    for i in range(99):
+        if len(below(h, "one.own")) < 40:
+            if i == 30:
+                h.ok("run", "-n", "one", "for i in {1..260}; do mkdir d && cd d || break; done; cd /workspace")
+            h.ok("snapshot", "one", "s%d" % i)
+    former = below(h, "one.own")
+    h.ok("run", "-n", "one", "echo x >f")
+    done = h("snapshot", "one", "copied")
+    equal((done.returncode, "keeps its layers: the box has directories deeper than 240" in done.stderr), (0, True), done)
+    equal((len(former), below(h, "one.own") == former, below(h, "snapshots", "copied") == former), (40, True, True))
+    h.ok("up", "-q", "two", "--from", "copied")
+    equal(h.ok("run", "-n", "two", "cat f"), "x\n")
+    h.ok("snapshot", "rm", *stored(h))
+    equal(len(layers(h)), 40)
+    end(h, "one", "two")
+    equal(layers(h), [])
+
+
 READY = "open(\"/dev/shm/ready\", \"w\").close(); time.sleep(1000)"
 WATCH = "c = ctypes.CDLL(None); c.inotify_add_watch(c.inotify_init(), b\"/workspace\", 2)"
 LISTEN = "s = socket.socket(socket.AF_UNIX); s.bind(\"/workspace/s\"); s.listen()"
@@ -404,4 +426,5 @@ def counted(h):
 
 
 if __name__ == "__main__":
-    run([shares, again, many, interrupted, copied, branches, killed, stale, rooted, restored, linked, journal, counted], made=Sharers)
+    run([shares, again, many, interrupted, unjoined, copied, branches, killed, stale, rooted, restored, linked, journal,
+         counted], made=Sharers)

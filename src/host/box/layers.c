@@ -287,6 +287,20 @@ join(const struct hr_box *b, const char *storage, struct hr_err *err)
 		   : hr_err_sys(err, errno, "replace %s", present);
 }
 
+/* Does it, or reports why the box keeps its layers: then it is copied. */
+static void
+join_or_log(const struct hr_box *b, const char *storage)
+{
+	HR_FREE char *text = NULL;
+	struct hr_err e = {0};
+
+	if (join(b, storage, &e) == 0)
+		return;
+	if (hr_text_setf(&text, NULL, "The box keeps its layers: %s", e.msg) == 0)
+		b->h->log(b->h->arg, text);
+	hr_box_layers_clean(b->h);
+}
+
 /* ---- leftovers ---- */
 
 /* Returns 1 if the root of a running box has its changes in the directory `top`, 0 if not, or -1
@@ -321,8 +335,6 @@ hr_box_layers_repair(const struct hr_box *b, struct hr_err *err)
 	HR_FREE char *top = storage != NULL ? hr_path_join(storage, hr_box_top(b->root)) : NULL;
 	HR_FREE char *files = NULL;
 	HR_FREE char *newest = NULL;
-	HR_FREE char *text = NULL;
-	struct hr_err e = {0};
 	size_t n;
 	int r;
 
@@ -338,13 +350,9 @@ hr_box_layers_repair(const struct hr_box *b, struct hr_err *err)
 	r = access(files, F_OK) == 0 ? is_top(b, top, err) : 0;
 	if (r < 0)
 		return -1;
-	if (r > 0 && (n < BOX_BELOW_MAX || join(b, storage, &e) == 0))
-		return 0;
 	if (r > 0) {
-		/* the box keeps its layers, and is copied */
-		if (hr_text_setf(&text, NULL, "The box keeps its %zu layers: %s", n, e.msg) == 0)
-			b->h->log(b->h->arg, text);
-		hr_box_layers_clean(b->h);
+		if (n == BOX_BELOW_MAX)
+			join_or_log(b, storage);
 		return 0;
 	}
 	if (access(files, F_OK) == 0 &&
