@@ -349,18 +349,21 @@ be_first(int n, int out)
 	_exit(1);
 }
 
-/* Mounts a file without blocks over the list of sockets. */
+/* Mounts a directory over that of the list of sockets, with a file without blocks. */
 static bool
-make_list_long(pid_t first, const char *file)
+make_list_long(pid_t first)
 {
-	char list[64];
-	int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	char dir[64], list[80];
+	int fd = -1;
 	bool done;
 
-	(void)snprintf(list, sizeof(list), "/proc/%d/net/unix", (int)first);
-	done = fd >= 0 && ftruncate(fd, 65 << 20) == 0 && unshare(CLONE_NEWNS) == 0 &&
-	       mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) == 0 &&
-	       mount(file, list, "none", MS_BIND, NULL) == 0 && unlink(file) == 0;
+	(void)snprintf(dir, sizeof(dir), "/proc/%d/net", (int)first);
+	(void)snprintf(list, sizeof(list), "%s/unix", dir);
+	if (unshare(CLONE_NEWNS) == 0 &&
+	    mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) == 0 &&
+	    mount("tmpfs", dir, "tmpfs", 0, NULL) == 0)
+		fd = open(list, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	done = fd >= 0 && ftruncate(fd, 65 << 20) == 0;
 	(void)close(fd);
 	return done;
 }
@@ -391,8 +394,8 @@ ask(int n, char *why)
 		(void)snprintf(group, sizeof(group), "/tmp/test-box-rest-%d", (int)getpid());
 		(void)snprintf(file, sizeof(file), "%s/cgroup.procs", group);
 		(void)snprintf(pids, sizeof(pids), "%d\n%d\n", (int)first, (int)task);
-		if (mkdir(group, 0700) == 0 &&
-		    (!cases[n].long_list || make_list_long(first, file)) && put(file, pids))
+		if (mkdir(group, 0700) == 0 && (!cases[n].long_list || make_list_long(first)) &&
+		    put(file, pids))
 			r = box_rest(group, first, why, BOX_REST_WHY, &err);
 		(void)unlink(file);
 		(void)rmdir(group);
