@@ -183,7 +183,7 @@ def unjoined(h):
     former = below(h, "one.own")
     h.ok("run", "-n", "one", "echo x >f")
     done = h("snapshot", "one", "copied")
-    equal((done.returncode, "keeps its layers: the box has directories deeper than 240" in done.stderr), (0, True), done)
+    equal((done.returncode, "keeps its layers: the box has directories deeper than" in done.stderr), (0, True), done)
     equal((len(former), below(h, "one.own") == former, below(h, "snapshots", "copied") == former), (40, True, True))
     h.ok("up", "-q", "two", "--from", "copied")
     equal(h.ok("run", "-n", "two", "cat f"), "x\n")

@@ -287,7 +287,7 @@ join(const struct hr_box *b, const char *storage, struct hr_err *err)
 		   : hr_err_sys(err, errno, "replace %s", present);
 }
 
-/* Does it, or reports why the box keeps its layers: then it is copied. */
+/* Joins the layers, or reports why the box keeps its layers: then it is copied. */
 static void
 join_or_log(const struct hr_box *b, const char *storage)
 {

@@ -1,7 +1,7 @@
 """Runs a program and kills it at the Nth end of a system call:  killed_at.py N PROGRAM [ARGUMENT]...
 
 With "-" before N its children are killed so, too, each at its own Nth call, until they execute a program; with "+" its
-children alone. With "=" before N nothing is killed: call N of the processor, such as 155, fails from the second time on.
+children alone. With "=" before N nothing is killed: call number N, such as 155, fails from the second time on.
 Exits like the program, or kills itself by the same signal."""
 
 import ctypes
