@@ -8,6 +8,7 @@
 #include <json-c/json.h>
 
 #include "host/cloud/cloud.h"
+#include "host/direct/direct_int.h"
 #include "proto/json.h"
 
 /* A command may print nothing for as long as it likes; a stream that ends at once for ever may not.
@@ -139,6 +140,25 @@ START_TEST(entries)
 }
 END_TEST
 
+/* Input for a running command must not run as a command: agents also send such flags as text. */
+START_TEST(flags_of_actions)
+{
+	static const struct {
+		const char *json;
+		bool is_true;
+	} rows[] = {{"{\"a\":true}", true}, {"{\"a\":\"true\"}", true}, {"{\"a\":false}", false},
+	    {"{\"a\":\"false\"}", false}, {"{\"a\":\"\"}", false}, {"{\"a\":null}", false},
+	    {"{}", false}};
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		HR_PUT struct json_object *o = parsed(rows[i].json);
+
+		ck_assert_msg(hr_direct_is_true(o, "a") == rows[i].is_true, "%s", rows[i].json);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -151,6 +171,7 @@ main(void)
 	tcase_add_test(tc, pages);
 	tcase_add_test(tc, fields);
 	tcase_add_test(tc, entries);
+	tcase_add_test(tc, flags_of_actions);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);
