@@ -314,10 +314,10 @@ class Server:
         """An action on a thread of its own: its .answer after .join()."""
         return Background(self, *args, **kw)
 
-    def until(self, what, test):
+    def until(self, what, test, patience=PATIENCE):
         """Asks until it is so: for what the server does not announce. Each question is a request or
-        a system call, so this yields; it ends with PATIENCE."""
-        end = time.monotonic() + PATIENCE
+        a system call, so this yields; it ends after `patience` seconds."""
+        end = time.monotonic() + patience
         while not test():
             if time.monotonic() > end:
                 raise AssertionError("never: %s\n%s" % (what, self.log()))
