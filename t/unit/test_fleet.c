@@ -1916,6 +1916,33 @@ START_TEST(files_of_one_that_died_have_an_end)
 }
 END_TEST
 
+START_TEST(keys_with_members_of_other_types)
+{
+	static const char *const bodies[] = {"\"sandboxes\":\"5\"", "\"sandboxes\":1.5",
+	    "\"factors\":[]", "\"expires\":\"2100\"", "\"expires\":true", "\"scope\":[\"read\"]"};
+	struct hr_fleet_answer a;
+	char body[100];
+	size_t i;
+
+	begin(&few);
+	make_key();
+	for (i = 0; i < sizeof(bodies) / sizeof(*bodies); i++) {
+		(void)snprintf(body, sizeof(body), "{\"name\":\"n\",%s}", bodies[i]);
+		post("/handrail/v1/keys", body, &a);
+		ck_assert_msg(a.status == 400, "%s: %d", body, a.status);
+		hr_fleet_answer_done(&a);
+	}
+	post("/handrail/v1/keys",
+	    "{\"name\":\"n\",\"sandboxes\":5,\"factors\":null,\"scope\":\"read\"}", &a);
+	ck_assert_int_eq(a.status, 200);
+	hr_fleet_answer_done(&a);
+	(void)snprintf(body, sizeof(body), "{\"id\":%lld,\"stop\":\"yes\"}", (long long)key.id);
+	post("/handrail/v1/keys/revoke", body, &a);
+	ck_assert_int_eq(a.status, 400);
+	hr_fleet_answer_done(&a);
+}
+END_TEST
+
 START_TEST(a_key_takes_the_files_of_those_that_died_with_it)
 {
 	char id[HR_FLEET_ID];
@@ -2960,6 +2987,7 @@ main(void)
 	tcase_add_test(tc, a_page_of_events_has_bounds);
 	tcase_add_test(tc, a_shared_store_may_know_less_for_a_moment);
 	tcase_add_test(tc, files_of_one_that_died_have_an_end);
+	tcase_add_test(tc, keys_with_members_of_other_types);
 	tcase_add_test(tc, a_key_takes_the_files_of_those_that_died_with_it);
 	tcase_add_test(tc, a_revocation_that_stopped_nothing_says_so);
 	tcase_add_loop_test(tc, a_start_under_way_passes_nothing, 0, 3);

@@ -88,6 +88,13 @@ scopes_of(const char *name)
 	return strcmp(name, "admin") == 0 ? HR_SCOPE_READ | HR_SCOPE_USE | HR_SCOPE_ADMIN : 0;
 }
 
+/* Returns true if the member is missing or has that type: a limit of another type is not none. */
+static bool
+is_typed(struct json_object *body, const char *name, enum hr_py_type type)
+{
+	return hr_json_at(body, name) == NULL || hr_json_typed_at(body, name, type) != NULL;
+}
+
 static void
 make_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a)
 {
@@ -101,6 +108,8 @@ make_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer *a
 	bool found;
 
 	if (*name == '\0' || strlen(name) >= sizeof(k.name) || k.scopes == 0 ||
+	    !is_typed(body, "scope", HR_PY_STR) || !is_typed(body, "sandboxes", HR_PY_INT) ||
+	    !is_typed(body, "factors", HR_PY_INT) || !is_typed(body, "expires", HR_PY_INT) ||
 	    k.limits.sandboxes < 0 || k.limits.factors < 0 || k.expires < 0) {
 		(void)hr_fleet_say(a, 400,
 		    "a key has a name of up to 63 bytes, a scope (read, use, admin), and numbers "
@@ -210,6 +219,10 @@ revoke_key(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer 
 	bool found = false, all = false;
 	int r;
 
+	if (!is_typed(body, "stop", HR_PY_BOOL)) {
+		(void)hr_fleet_say(a, 400, "stop must be true or false");
+		return;
+	}
 	(void)pthread_mutex_lock(&f->lock);
 	r = f->store->ops->key_revoke(f->store, id, &found, &err);
 	if (r == 0 && found) {
