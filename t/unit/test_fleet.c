@@ -1801,6 +1801,61 @@ START_TEST(few_searches_without_a_key_wait)
 }
 END_TEST
 
+static int
+knows_nothing(struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err)
+{
+	(void)base;
+	(void)id;
+	(void)ret;
+	(void)err;
+	return 0;
+}
+
+/* A distant store is asked for an id that is not known here, which needs no key. */
+START_TEST(few_searches_for_unknown_ids_wait)
+{
+	struct hr_fleet_api api = {.fleet = &fleet, .domain = "dom.example", .registry_prefix = ""};
+	const struct hr_store_ops *near;
+	struct hr_store_ops far;
+	struct hr_fleet_place waiting[3];
+	struct hr_fleet_request q = {.method = "GET",
+	    ABSENT_E2B,
+	    .uri = "/00000000000000000000000000000000/x",
+	    .host = "h",
+	    .sandbox_id = "",
+	    .sandbox_port = "",
+	    .session_key = "k",
+	    .scheme = "http",
+	    .route = HR_FLEET_ROUTE_ASK};
+	static const char *const hosts[] = {
+	    "h", "49983-00000000000000000000000000000000.dom.example"};
+	struct hr_fleet_answer a;
+	size_t i;
+
+	begin(&few);
+	near = fleet.store->ops;
+	far = *near;
+	far.known = knows_nothing;
+	fleet.store->ops = &far;
+	for (i = 0; i < 3; i++)
+		waiting[i] =
+		    (struct hr_fleet_place){i > 0 ? &waiting[i - 1] : NULL, HR_FLEET_NO_KEY};
+	for (i = 0; i < 4; i++) {
+		q.host = hosts[i % 2];
+		fleet.turns = i < 2 ? &waiting[2] : NULL;
+		hr_fleet_handle(&api, &q, &a);
+		fleet.turns = NULL;
+		ck_assert_msg(a.status == (i < 2       ? 503
+					      : i == 2 ? 404
+						       : 502),
+		    "%zu: %d %s", i, a.status, hr_buf_str(&a.body));
+		ck_assert_int_eq(a.retry_after_s > 0, i < 2);
+		hr_fleet_answer_done(&a);
+	}
+	fleet.store->ops = near;
+}
+END_TEST
+
 /* The engine gave no port. */
 START_TEST(without_an_address_there_is_no_port)
 {
@@ -2982,6 +3037,7 @@ main(void)
 	tcase_add_loop_test(tc, routes_lead_to_ports_of_the_sandbox_alone, 0, COUNT(routes));
 	tcase_add_loop_test(tc, routes_lead_to_a_socket, 0, COUNT(socket_routes));
 	tcase_add_test(tc, few_searches_without_a_key_wait);
+	tcase_add_test(tc, few_searches_for_unknown_ids_wait);
 	tcase_add_test(tc, without_an_address_there_is_no_port);
 	tcase_add_test(tc, a_stream_passes_over_what_is_not_its_own);
 	tcase_add_test(tc, a_page_of_events_has_bounds);

@@ -14,6 +14,7 @@
 
 #include "base/text/percent.h"
 #include "fleet/edge.h"
+#include "fleet/fleet_int.h"
 
 #define ID_LEN (HR_FLEET_ID - 1)
 #define PATH_BYTES (1u << 16)
@@ -153,6 +154,26 @@ has_ticket(const struct hr_fleet_api *api, const struct hr_fleet_request *q, con
 	       hr_fleet_console_opens(api, q->session_key, id);
 }
 
+/* Finds a row that is not in memory. Anybody can ask for ids that do not exist, and a distant store
+ * is asked for each: few wait for that, one after the other. Returns 1, 0 if there is none, -1, or
+ * 2 if many wait already. */
+static int
+search(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, struct hr_err *err)
+{
+	const bool far = f->store->ops->known != NULL;
+	struct hr_fleet_place turn;
+	int found;
+
+	if (far && !hr_fleet_turn_take(f, &turn, HR_FLEET_NO_KEY))
+		return 2;
+	(void)pthread_mutex_lock(&f->lock);
+	found = f->store->ops->find(f->store, id, row, err);
+	(void)pthread_mutex_unlock(&f->lock);
+	if (far)
+		hr_fleet_turn_give(f, &turn);
+	return found;
+}
+
 enum hr_fleet_result
 hr_fleet_look(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, struct hr_err *err)
 {
@@ -163,11 +184,10 @@ hr_fleet_look(struct hr_fleet *f, const char *id, struct hr_fleet_row *row, stru
 	/* asked without the lock, for which others may wait while a distant store answers */
 	if (ops->known != NULL)
 		found = ops->known(f->store, id, row, err);
-	if (found != 1) {
-		(void)pthread_mutex_lock(&f->lock);
-		found = ops->find(f->store, id, row, err);
-		(void)pthread_mutex_unlock(&f->lock);
-	}
+	if (found != 1)
+		found = search(f, id, row, err);
+	if (found > 1)
+		return HR_FLEET_LATE;
 	if (found <= 0 || row->key == 0) /* the sandbox is warm: no key may use it */
 		return found < 0 ? HR_FLEET_BROKEN : HR_FLEET_NOT_FOUND;
 	if (row->state == HR_FLEET_RUNNING)
@@ -185,7 +205,7 @@ find(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const str
 	enum hr_fleet_result r = hr_fleet_look(api->fleet, t->id, row, err);
 	bool with_key;
 
-	if (r == HR_FLEET_BROKEN || r == HR_FLEET_NOT_FOUND)
+	if (r == HR_FLEET_BROKEN || r == HR_FLEET_NOT_FOUND || row->id[0] == '\0')
 		return r;
 	with_key = same_key(q->session_key, row->session_key);
 	*ret_in = with_key || has_ticket(api, q, t, row->id);

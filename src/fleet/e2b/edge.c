@@ -478,7 +478,7 @@ look_and_route(const struct hr_fleet_api *api, const struct hr_fleet_request *q,
 	if (!own && *q->e2b_id == '\0' &&
 	    (row.request == NULL || strstr(row.request, "\"e2b\":{") == NULL))
 		return false;
-	if (r == HR_FLEET_BROKEN)
+	if (r == HR_FLEET_BROKEN || (r == HR_FLEET_LATE && row.id[0] == '\0'))
 		hr_fleet_refuse(a, r, &row, &err);
 	else if (r == HR_FLEET_NOT_FOUND || !hr_fleet_has_session(row.state))
 		say_gone(a, row.id[0] != '\0' ? row.id : *q->e2b_id != '\0' ? q->e2b_id : t->id);
