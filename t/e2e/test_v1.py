@@ -276,6 +276,25 @@ def minders(s):
     return [pid for pid in process.all_pids() if is_one(pid)]
 
 
+def stopped_among_lost_events():
+    """A command that writes more events than its minder's queue holds hides no stop."""
+    with open("/proc/sys/fs/inotify/max_queued_events") as f:
+        most = int(f.read())
+    with V1() as s:
+        (began, wait), (wrote, wait_for_all) = marker(s, "began"), marker(s, "wrote")
+        stop, open_gate = gate(s, "gate")
+        id = s.begin("%s; %s; for ((i = 0; i < %d; i++)); do echo a; echo b >&2; done; %s; sleep 1000"
+                     % (began, stop, most, wrote)).json()["id"]
+        wait()
+        minder, = minders(s)
+        os.kill(minder, signal.SIGSTOP)
+        open_gate()
+        wait_for_all()
+        equal(s.ask("POST", "/api/bash/bash_commands/%s/stop" % id).json(), {"success": True})
+        os.kill(minder, signal.SIGCONT)
+        equal(s.finish(id), (-15, "a\n" * most, "b\n" * most))
+
+
 def run_together(s):
     """Two commands that run, begun by both routes: (paths of their gates, function that gives their results)."""
     answers, opens = [], []
@@ -539,5 +558,5 @@ def events_are_cleared():
 
 if __name__ == "__main__":
     sys.exit(run_tests([door, commands, room, beside_the_shell, not_started, output_is_bounded, its_keeper_dies,
-                        handraild_is_replaced, workers_die, its_minder_dies, left_behind, once, pages, files, git,
-                        git_recorded, events_are_cleared]))
+                        handraild_is_replaced, workers_die, its_minder_dies, stopped_among_lost_events, left_behind,
+                        once, pages, files, git, git_recorded, events_are_cleared]))

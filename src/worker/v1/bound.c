@@ -33,13 +33,14 @@
 #define GRACE_MS 1000 /* time from SIGTERM to SIGKILL */
 
 struct minder {
-	pid_t command;  /* leader of a session; 0: it has ended */
-	pid_t group;    /* gets SIGKILL, after a stop that its leader obeyed; or 0 */
-	int64_t until;  /* as hr_now_ms() counts: the time limit, then that of SIGKILL */
-	bool pressed;   /* SIGTERM was sent */
-	bool timed_out; /* ... at the time limit */
-	bool told;      /* the note is in stderr */
-	bool kills;     /* all processes are to end */
+	pid_t command;        /* leader of a session; 0: it has ended */
+	pid_t group;          /* gets SIGKILL, after a stop that its leader obeyed; or 0 */
+	int64_t until;        /* as hr_now_ms() counts: the time limit, then that of SIGKILL */
+	bool pressed;         /* SIGTERM was sent */
+	bool timed_out;       /* ... at the time limit */
+	bool told;            /* the note is in stderr */
+	bool kills;           /* all processes are to end */
+	struct timespec stop; /* when the last stop was written */
 	int events, signals;
 };
 
@@ -207,6 +208,31 @@ check_time(struct minder *m)
 	}
 }
 
+/* Returns true if `stop` was written since the last call. */
+static bool
+was_stopped(struct minder *m)
+{
+	struct timespec before = m->stop;
+	struct stat st;
+
+	if (fstatat(HR_BOUND_DIR, HR_BOUND_STOP, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	m->stop = st.st_mtim;
+	return before.tv_sec != m->stop.tv_sec || before.tv_nsec != m->stop.tv_nsec;
+}
+
+/* Handles a stop and a removal whose events were not seen. */
+static void
+check_directory(struct minder *m)
+{
+	struct stat st;
+
+	if (was_stopped(m))
+		press(m, false);
+	if (fstat(STDOUT_FILENO, &st) == 0 && st.st_nlink == 0)
+		m->kills = true;
+}
+
 static void
 read_events(struct minder *m)
 {
@@ -217,10 +243,14 @@ read_events(struct minder *m)
 	while ((n = read(m->events, buf, sizeof(buf))) > 0) {
 		for (at = 0; at < n; at += (ssize_t)(sizeof(*e) + e->len)) {
 			e = (const struct inotify_event *)(const void *)(buf + at);
-			if ((e->mask & IN_DELETE) != 0)
+			if ((e->mask & IN_Q_OVERFLOW) != 0) { /* many small writes cause that */
+				check_directory(m);
+			} else if ((e->mask & IN_DELETE) != 0) {
 				m->kills = true;
-			else if (e->len > 0 && strcmp(e->name, HR_BOUND_STOP) == 0)
+			} else if (e->len > 0 && strcmp(e->name, HR_BOUND_STOP) == 0) {
+				(void)was_stopped(m);
 				press(m, false);
+			}
 		}
 	}
 	if (m->kills)
@@ -282,18 +312,6 @@ watch(struct minder *m)
 	       inotify_add_watch(m->events, "/proc/self/fd/1", IN_MODIFY) >= 0 &&
 	       inotify_add_watch(m->events, "/proc/self/fd/2", IN_MODIFY) >= 0 &&
 	       inotify_add_watch(m->events, "/proc/self/fd/3", IN_CLOSE_WRITE | IN_DELETE) >= 0;
-}
-
-/* Handles a stop and a removal that preceded the watch. */
-static void
-check_directory(struct minder *m)
-{
-	struct stat st;
-
-	if (fstatat(HR_BOUND_DIR, HR_BOUND_STOP, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		press(m, false);
-	if (fstat(STDOUT_FILENO, &st) == 0 && st.st_nlink == 0)
-		m->kills = true;
 }
 
 /* Ends a command whose output has no bound, since the inotify instances of the account may be used
