@@ -12,6 +12,7 @@ libhost_la_SOURCES = \
 	%D%/client/client.c %D%/client/client.h \
 	%D%/command.c %D%/command.h \
 	%D%/doctor.c \
+	%D%/life/end.c \
 	%D%/records/events.c %D%/life/found.c \
 	%D%/handle.h \
 	%D%/kind.c %D%/kind.h \
