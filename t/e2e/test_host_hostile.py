@@ -355,6 +355,17 @@ def builds():
             h.survives(said, "image", "build", "-b", "x:1", "-d")
 
 
+def many_arguments_of_a_build():
+    """None of them is left out."""
+    with Hostile() as h:
+        with_kit(h)
+        args = ["--add-host=h%d:10.0.0.1" % i for i in range(33)]
+        h.env["SANDBOX_RUNTIME_EXTRA_BUILD_ARGS"] = json.dumps(args[:32])
+        equal("at most" in h("image", "build", "-b", "x:1", "-d").stderr, False)
+        h.env["SANDBOX_RUNTIME_EXTRA_BUILD_ARGS"] = json.dumps(args)
+        h.fails(1, "at most 32 entries", "image", "build", "-b", "x:1", "-d")
+
+
 def observations():
     each("/execute_action", RAN, ("run", "x"), ("run", "-j", "x"))
     each("/execute_action", READ, ("read", "a"))
@@ -531,8 +542,8 @@ def main():
     process.become_subreaper()
     tap = Tap()
     for test in (errors, images, versions, containers, lists, events, preflights, logs, pulls, pull_of_one_tag,
-                 ports_that_are_taken, builds, observations, answers_of_the_server, nothing_else_runs, not_utf8,
-                 git_views, archives, records, ports_of_programs):
+                 ports_that_are_taken, builds, many_arguments_of_a_build, observations, answers_of_the_server,
+                 nothing_else_runs, not_utf8, git_views, archives, records, ports_of_programs):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

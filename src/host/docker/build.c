@@ -163,7 +163,10 @@ check_args(
 	size_t i;
 
 	*ret_n = 0;
-	for (i = 0; i < n && i < room; i++) {
+	if (n > room)
+		return hr_err_set(err, HR_E_INVAL,
+		    "sandbox.runtime_extra_build_args: at most %zu entries are possible", room);
+	for (i = 0; i < n; i++) {
 		const char *a = hr_json_text(hr_json_entry(list, i));
 
 		if (a == NULL)
