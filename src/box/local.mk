@@ -22,8 +22,8 @@ libbox_la_SOURCES = \
 	%D%/view.c %D%/view.h
 nodist_libbox_la_SOURCES = %D%/filter.h
 libbox_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_builddir)/src
-libbox_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(CAP_CFLAGS)
-libbox_la_LIBADD = libprotojson.la libbase.la $(CAP_LIBS)
+libbox_la_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+libbox_la_LIBADD = libprotojson.la libbase.la
 # the filter of system calls, for this processor
 noinst_PROGRAMS += %D%/mkfilter
 %C%_mkfilter_SOURCES = %D%/mkfilter.c

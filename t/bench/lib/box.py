@@ -253,7 +253,7 @@ def boxes(bench, build, source):
     report.section("Box", "as %s, all cores, ms; %d turns; a program's start: to its first line" % (
         "root" if os.geteuid() == 0 else "an ordinary user", bench.box_rounds))
     if not os.access(os.path.join(build, "handrail-box"), os.X_OK):
-        report.text("  not measured: handrail-box is not built (libseccomp-dev, libcap-dev)")
+        report.text("  not measured: handrail-box is not built (libseccomp-dev)")
         return
     bench.pin(False)
     place, starts, lives, figures = Place(build, source, program), [], [], {}

@@ -89,7 +89,7 @@ def e2b(bench, build):
     report.section("E2B", "all cores, a new connection for each request, since the edge keeps none; %d turns" %
                    bench.rounds)
     if not os.access(os.path.join(build, "handrail-box"), os.X_OK):
-        report.text("  not measured: handrail-box is not built (libseccomp-dev, libcap-dev)")
+        report.text("  not measured: handrail-box is not built (libseccomp-dev)")
         return
     bench.pin(False)
     try:

@@ -93,7 +93,7 @@ def forks(bench, build, source):
     report.section("Forks of a box", "as %s, all cores, ms; %d turns" % (
         "root" if os.geteuid() == 0 else "an ordinary user", bench.fork_rounds))
     if not os.access(os.path.join(build, "handrail-box"), os.X_OK):
-        report.text("  not measured: handrail-box is not built (libseccomp-dev, libcap-dev)")
+        report.text("  not measured: handrail-box is not built (libseccomp-dev)")
         return
     bench.pin(False)
     place, figures, engine = Place(build, source, program), {}, has_engine()

@@ -101,7 +101,7 @@ def refused(b):
 
 def need_launcher():
     if not os.access(os.path.join(BUILD, "handrail-box"), os.X_OK):
-        skip_all("handrail-box is not built: apt-get install libseccomp-dev libcap-dev, and configure again")
+        skip_all("handrail-box is not built: apt-get install libseccomp-dev, and configure again")
 
 
 def run_each(cases, other, why_none, made, left_out, then=lambda tap: None):
