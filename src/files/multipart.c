@@ -169,6 +169,23 @@ feed_header(struct hr_multipart *m, char c, struct hr_err *err)
 	}
 }
 
+/* Handles a byte after a boundary and blanks: RFC 2046, 5.1.1, allows them before the line's end,
+ * and no data begins so. */
+static int
+feed_padding(struct hr_multipart *m, char c, struct hr_err *err)
+{
+	if (m->state == HR_MULTIPART_PADDING && (c == ' ' || c == '\t'))
+		return 0;
+	if (c != (m->state == HR_MULTIPART_PADDING ? '\r' : '\n'))
+		return malformed("no line end behind the boundary's blanks", err);
+	if (m->state == HR_MULTIPART_PADDING) {
+		m->state = HR_MULTIPART_PADDING_LF;
+		return 0;
+	}
+	part_begin(m);
+	return m->ops->end(m->arg);
+}
+
 /* Emits bytes that only looked like a boundary. */
 static int
 give_matched(struct hr_multipart *m)
@@ -201,6 +218,10 @@ feed_behind(struct hr_multipart *m, char c, bool *ret_used)
 	default: /* the state is HR_MULTIPART_DATA, and all of the boundary has matched */
 		if (c == '\r' || c == '-') {
 			m->state = c == '\r' ? HR_MULTIPART_CR : HR_MULTIPART_HYPHEN;
+			return 0;
+		}
+		if (c == ' ' || c == '\t') {
+			m->state = HR_MULTIPART_PADDING;
 			return 0;
 		}
 		*ret_used = false;
@@ -267,6 +288,8 @@ hr_multipart_feed(struct hr_multipart *m, const char *p, size_t len, struct hr_e
 			r = feed_first(m, *p, err);
 		} else if (m->state < HR_MULTIPART_DATA) {
 			r = feed_header(m, *p, err);
+		} else if (m->state >= HR_MULTIPART_PADDING) {
+			r = feed_padding(m, *p, err);
 		} else if (m->state > HR_MULTIPART_DATA || m->matched == m->boundary_len) {
 			r = feed_behind(m, *p, &used);
 			n = used;

@@ -4,9 +4,9 @@
  * civetweb's parsers belong to their servers. The contract is the original's parser,
  * python-multipart 0.0.20, whose handling of odd input is kept: line ends before the first boundary
  * are skipped, bytes after the last one are ignored, a boundary followed by neither CR LF nor "--"
- * is data, a body that ends early is no error but its unfinished part is lost.
- * t/fuzz/fuzz_multipart.c compares a body cut anywhere with the whole one. A different cut of the
- * input only changes how data is split over calls. */
+ * is data, unless blanks follow it (as in 0.0.34), a body that ends early is no error but its
+ * unfinished part is lost. t/fuzz/fuzz_multipart.c compares a body cut anywhere with the whole one.
+ * A different cut of the input only changes how data is split over calls. */
 #ifndef HR_FILES_MULTIPART_H
 #define HR_FILES_MULTIPART_H
 
@@ -39,8 +39,10 @@ enum hr_multipart_state {
 	HR_MULTIPART_VALUE_LF,
 	HR_MULTIPART_HEADERS_LF, /* after the CR that ends the headers */
 	HR_MULTIPART_DATA,
-	HR_MULTIPART_CR,     /* after CR LF "--boundary" CR */
-	HR_MULTIPART_HYPHEN, /* after CR LF "--boundary-" */
+	HR_MULTIPART_CR,      /* after CR LF "--boundary" CR */
+	HR_MULTIPART_HYPHEN,  /* after CR LF "--boundary-" */
+	HR_MULTIPART_PADDING, /* after CR LF "--boundary" and a blank */
+	HR_MULTIPART_PADDING_LF,
 	HR_MULTIPART_END,
 };
 

@@ -75,6 +75,11 @@ static const struct {
     {"--B" CRLF HEAD CRLF CRLF CRLF "--B--", "<a>" CRLF CRLF "|"},
     {"--B" CRLF HEAD CRLF "--B\r" CRLF "--B--", "<a>" CRLF "--B\r|"},
     {"--B" CRLF HEAD CRLF "--B-" CRLF "--B--", "<a>" CRLF "--B-|"},
+    /* blanks after a boundary */
+    {"--B" CRLF HEAD "1" CRLF "--B \t" CRLF HEAD "2" CRLF "--B--", "<a>1|<a>2|"},
+    {"--B" CRLF HEAD "1" CRLF "--B x" CRLF "--B--", NULL},
+    {"--B" CRLF HEAD "1" CRLF "--B \r-" CRLF "--B--", NULL},
+    {"--B" CRLF HEAD "1" CRLF "--B ", "<a>1"},
     /* headers */
     {"--B" CRLF CRLF "x" CRLF "--B--", "<->x|"},
     {"--B" CRLF "X-A:1" CRLF "cOnTent-disposition:   b ; c" CRLF "Y:" CRLF CRLF "x" CRLF "--B--",
