@@ -107,8 +107,10 @@ def gate():
 def setup_document():
     with Sandbox() as s:
         equal(s.init(envVars={"A": "1", "E2B_SANDBOX_ID": "other"}, sandboxId="x1", templateId="base").status, 204)
-        equal(s.ask("GET", "/envs").json(),
-              {"A": "1", "E2B_SANDBOX": "true", "E2B_SANDBOX_ID": "x1", "E2B_TEMPLATE_ID": "base"})
+        a = s.ask("GET", "/envs")
+        equal((a.status, a.headers["Content-Type"], a.headers["Cache-Control"], a.body),
+              (200, "application/json", "no-store",
+               b'{"E2B_SANDBOX":"true","E2B_SANDBOX_ID":"x1","E2B_TEMPLATE_ID":"base","A":"1"}\n'), a)
         for bad in ({"envVars": {"A": 1}}, {"envVars": []}, {"defaultUser": 5}, {"sandboxId": "a\0b"}):
             equal(s.init(**bad).status, 400, bad)
         equal(s.ask("POST", "/init", "{").status, 400)

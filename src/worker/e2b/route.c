@@ -152,10 +152,12 @@ variables(struct hr_e2b_call *c)
 	HR_PUT struct json_object *v = hr_e2b_setup_variables(c->setup, NULL);
 
 	hr_answer_header(c->ret, "Cache-Control", "no-store");
-	if (v == NULL)
+	if (v == NULL) {
 		hr_answer_generic(c->ret);
-	else
+	} else {
 		hr_json_put_whole(&c->ret->body, v);
+		hr_buf_addc(&c->ret->body, '\n'); /* as the original */
+	}
 }
 
 static void
