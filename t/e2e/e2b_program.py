@@ -302,7 +302,8 @@ def chain(s):
     has(hasattr(s, "fork") and "copies" not in WITHOUT)
     made, p = [], create()
     try:
-        p.commands.run("mkdir -p d/e; echo 0 >d/e/list; echo gone >d/gone; ln -s list d/e/link; echo 0 >/srv/0", user="root")
+        p.commands.run("mkdir -p d/e; echo 0 >d/e/list; echo gone >d/gone; ln -s list d/e/link; echo 0 >/srv/0",
+                       user="root")
         for i in range(1, 4):
             made.append(p.create_snapshot(name="chain%d" % i).snapshot_id)
             p.kill()
