@@ -328,7 +328,8 @@ def others(uid):
     with Copies(uid) as f:
         one, other = f.make_key("one"), f.make_key("other")
         o, p = f.up("s", one), f.up("s", other)
-        f.run(o, "for i in {1..3000}; do echo $i >/workspace/$i; done")
+        # the process in a directory of the root lets the files be copied, which takes longer than a layer
+        f.run(o, "(cd /workspace && exec sleep 1000) & for i in {1..3000}; do echo $i >/workspace/$i; done")
         equal(f.call("POST", SNAPSHOTS, {"runtime_id": p["runtime_id"], "name": "a"}, key=other)[0], 200)
         got = []
 
