@@ -164,7 +164,7 @@ shell_await(int fd, const struct hr_shell_place *at, const struct hr_run_request
 {
 	struct timeval limit = {0};
 	struct hr_session_state state;
-	struct hr_err cause = {0};
+	struct hr_err cause = {0}, why;
 	HR_BUF(asked, HR_FRAME_MAX);
 	int r;
 
@@ -174,11 +174,12 @@ shell_await(int fd, const struct hr_shell_place *at, const struct hr_run_request
 	}
 	/* a kept connection may have the limit of an earlier request, which only asks too often */
 	do {
-		cause = (struct hr_err){0};
+		cause = why = (struct hr_err){0};
 		hr_buf_reset(&asked);
 		r = shell_receive(fd, frame, HR_FRAME_RESULT, ret_payload, ret_len, &cause);
+		/* only silence ends the wait: the end of a keeper shows on this connection */
 	} while (r < 0 && cause.sys == EAGAIN && at != NULL &&
-		 hr_shell_state(at, &asked, &state, NULL) == 0);
+		 (hr_shell_state(at, &asked, &state, &why) == 0 || why.code != HR_E_TIMEOUT));
 	*err = cause;
 	return r < 0 ? shell_silent(err, HR_E_TIMEOUT) : 0;
 }
