@@ -114,6 +114,10 @@ static const char lost_text[] =
     "The command was started, but its result is lost: the processes that had it were killed. It is "
     "not run a second time.";
 
+static const char silent_text[] = "The shell's keeper does not answer, so that the result is not "
+				  "known. The command may have been "
+				  "started; it is not run a second time.";
+
 /* Connects to the keeper of the shell `at`, or starts a shell for this action alone if it is NULL.
  */
 static int
@@ -226,7 +230,7 @@ run(const struct hr_action_env *env, const struct hr_event *ev, const struct hr_
 	else if (err.code == HR_E_NOTFOUND)
 		hr_answer_detail(ret, 500, lost_text);
 	else if (err.code == HR_E_TIMEOUT)
-		hr_answer_detail(ret, 500, hr_answer_unknown);
+		hr_answer_detail(ret, 500, silent_text);
 	else if (err.code == HR_E_BUSY)
 		(void)refuse_for_now(ret, &err);
 	else if (err.code == HR_E_GONE)
