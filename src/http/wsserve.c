@@ -189,7 +189,7 @@ hr_wsconn_close(struct hr_wsconn *c, int code, const char *reason)
 	if (c->closing)
 		return;
 	n = snprintf(text, sizeof(text), "%c%c%s", code >> 8, code & 0xff, reason);
-	close_with(c, text, (size_t)n);
+	close_with(c, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
 }
 
 /* Sends a ping. Returns false if the client has not answered the last one, and has not come nearer
