@@ -43,8 +43,8 @@ int hr_fd_pwrite_sparse(int fd, const void *p, size_t len, off_t at);
 bool hr_fd_next_data(int fd, off_t size, off_t *data, off_t *hole);
 
 /* Connects to a local stream socket, whose queue may be full, as that of a stopped process. Returns
- * a close-on-exec descriptor, or -1 with errno. limit_s > 0: this call and later sends fail with
- * EAGAIN after so many seconds. */
+ * a close-on-exec descriptor, or -1 with errno. `limit_s`: seconds after which this call and later
+ * sends fail with EAGAIN; 0: no limit. */
 int hr_fd_connect(const struct sockaddr_un *to, int limit_s);
 
 /* Accepts a connection of a non-blocking listener, close-on-exec, with `flags` of accept4().

@@ -63,7 +63,7 @@ void hr_monitor_init(struct hr_monitor *m);
 void hr_monitor_open(struct hr_monitor *m, struct hr_loop *loop, struct hr_alerts *alerts,
     const struct hr_settings *settings, const struct hr_cgroup *groups, const char *proc,
     struct hr_buf *missing);
-/* Watches no longer, and closes the pressure files in a thread, since the kernel takes about 10 ms
+/* Stops watching, and closes the pressure files in a thread, since the kernel takes about 10 ms
  * for each. hr_monitor_close() waits for the thread. */
 void hr_monitor_stop(struct hr_monitor *m);
 void hr_monitor_close(struct hr_monitor *m);

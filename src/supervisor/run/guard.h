@@ -37,7 +37,7 @@ void hr_guard_init(struct hr_guard *g);
  * file that is missing or was replaced, shortly after the change, and again while that persists. */
 int hr_guard_open(struct hr_guard *g, const struct hr_context *ctx,
     void (*fn)(void *arg, const char *path), void *arg, struct hr_err *err);
-/* Watches no longer, and leaves the descriptor open: while the kernel frees watches, which takes it
+/* Stops watching, and leaves the descriptor open: while the kernel frees watches, which takes it
  * 10 ms and more, a close would wait. */
 void hr_guard_stop(struct hr_guard *g);
 void hr_guard_close(struct hr_guard *g);
