@@ -157,19 +157,12 @@ box_overlay_new(
 }
 
 int
-box_overlay_name(const struct box_overlay *o, char ret[BOX_OVERLAY_SOURCE])
+box_overlay_name(const struct box_overlay *o, char ret[BOX_TABLE_SOURCE])
 {
 	struct stat upper, work;
 
 	if (fstat(o->upper, &upper) != 0 || fstat(o->work, &work) != 0)
 		return -1;
-	(void)snprintf(ret, BOX_OVERLAY_SOURCE, "handrail-%ju-%ju", (uintmax_t)upper.st_ino,
-	    (uintmax_t)work.st_ino);
+	box_table_name(upper.st_ino, work.st_ino, ret);
 	return 0;
-}
-
-bool
-box_overlay_parse(const char *source, uint64_t *ret_upper, uint64_t *ret_work)
-{
-	return sscanf(source, "handrail-%" SCNu64 "-%" SCNu64, ret_upper, ret_work) == 2;
 }

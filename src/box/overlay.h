@@ -4,11 +4,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/clean.h"
 #include "base/err.h"
 #include "box/spec.h"
+#include "box/table.h"
 
 /* Directories below "layers" of a storage; another overlay has the name of its place, with "-" for
  * "/". Each has the changes in "upper". */
@@ -63,11 +63,8 @@ void box_overlay_done(struct box_overlay *o);
 int box_overlay_new(
     bool plain, const int *lower, size_t n, const struct box_overlay *o, const char *source);
 
-/* The source of the root's mount names its directories by their inodes, so that they are found
- * again by the kernel's list of mounts. Fills `ret`, or returns -1 with errno. */
-#define BOX_OVERLAY_SOURCE 64
-int box_overlay_name(const struct box_overlay *o, char ret[BOX_OVERLAY_SOURCE]);
-/* Reads such a source. Returns false if the text is none. */
-bool box_overlay_parse(const char *source, uint64_t *ret_upper, uint64_t *ret_work);
+/* Fills `ret` with the source by which box_table_upper() finds the directories again, or returns -1
+ * with errno. */
+int box_overlay_name(const struct box_overlay *o, char ret[BOX_TABLE_SOURCE]);
 
 #endif

@@ -147,19 +147,13 @@ detach_leftovers(struct shift *h, int root, struct hr_err *err)
 static int
 find_upper(struct shift *h, int root, char *why, size_t size, struct hr_err *err)
 {
-	const bool overlay = strcmp(h->root->type, "overlay") == 0;
-	struct stat st;
-
-	if (overlay && !box_overlay_parse(h->root->source, &h->upper, &h->work)) {
-		(void)snprintf(why, size, "the box was started by an earlier version");
+	if (box_table_upper(h->root, root, &h->upper, &h->work, err) < 0) {
+		(void)snprintf(why, size, "%s", err->msg);
 		return 0;
 	}
-	if (overlay)
-		return 1;
-	if (h->s->root != NULL || fstat(root, &st) != 0)
-		return hr_err_set(err, HR_E_INVAL, "the box has no root directory of its own");
-	h->upper = st.st_ino;
-	return 1;
+	return h->work != 0 || h->s->root == NULL
+		   ? 1
+		   : hr_err_set(err, HR_E_INVAL, "the box has no root directory of its own");
 }
 
 /* Removes the leftovers of a killed process. The caller has exchanged the names again if that was
@@ -198,7 +192,7 @@ static int
 new_root(const struct shift *h, struct hr_err *err)
 {
 	HR_CLEAN(box_overlay_done) struct box_overlay o = {-1, -1, -1};
-	char source[BOX_OVERLAY_SOURCE];
+	char source[BOX_TABLE_SOURCE];
 	int fd;
 
 	if (box_overlay_open_root(

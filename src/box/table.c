@@ -5,12 +5,18 @@
 #include "box/table.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clean.h"
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/path.h"
 
 #define TABLE_MAX (16u << 20) /* maximum bytes of a list */
@@ -109,4 +115,51 @@ box_table_over(const struct box_table *t, const struct box_table_mount *m)
 		if (t->v[i].parent == m->id && strcmp(t->v[i].place, m->place) == 0)
 			return &t->v[i];
 	return NULL;
+}
+
+void
+box_table_name(uint64_t upper, uint64_t work, char ret[BOX_TABLE_SOURCE])
+{
+	(void)snprintf(ret, BOX_TABLE_SOURCE, "handrail-%" PRIu64 "-%" PRIu64, upper, work);
+}
+
+int
+box_table_upper(const struct box_table_mount *m, int root, uint64_t *ret_upper, uint64_t *ret_work,
+    struct hr_err *err)
+{
+	struct stat st;
+
+	if (strcmp(m->type, "overlay") == 0)
+		return sscanf(m->source, "handrail-%" SCNu64 "-%" SCNu64, ret_upper, ret_work) == 2
+			   ? 0
+			   : hr_err_set(err, HR_E_INVAL, "the root of the box is not handrail's");
+	if (fstat(root, &st) != 0)
+		return hr_err_sys(err, errno, "examine the root of the box");
+	*ret_upper = st.st_ino;
+	*ret_work = 0;
+	return 0;
+}
+
+const struct box_table_mount *
+box_table_of(struct box_table *t, pid_t pid, int *ret_root, struct hr_err *err)
+{
+	const struct box_table_mount *m;
+	HR_CLOSE int table = -1;
+	struct statx st;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/root", (long)pid);
+	*ret_root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	(void)snprintf(path, sizeof(path), "/proc/%ld/mountinfo", (long)pid);
+	table = *ret_root >= 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	if (table < 0 || statx(*ret_root, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) != 0) {
+		(void)hr_err_sys(err, errno, "examine the root of the box");
+		return NULL;
+	}
+	if (box_table_read(t, table, err) < 0)
+		return NULL;
+	m = box_table_find(t, st.stx_mnt_id);
+	if (m == NULL)
+		(void)hr_err_set(err, HR_E_RUNTIME, "the box has no mount of its root");
+	return m;
 }

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -34,5 +35,19 @@ const struct box_table_mount *box_table_find(const struct box_table *t, uint64_t
 /* Returns the mount that covers `m` as a whole, or NULL. */
 const struct box_table_mount *
 box_table_over(const struct box_table *t, const struct box_table_mount *m);
+
+/* The source of a root that is an overlay names its directories by their inodes. */
+#define BOX_TABLE_SOURCE 64
+void box_table_name(uint64_t upper, uint64_t work, char ret[BOX_TABLE_SOURCE]);
+/* Sets *ret_upper to the inode of the directory that has the changes to the root `m`, and *ret_work
+ * to that of its working directory (0: none). `root` is a descriptor of the root. Returns 0, or -1
+ * with *err: an overlay that has another source, too. */
+int box_table_upper(const struct box_table_mount *m, int root, uint64_t *ret_upper,
+    uint64_t *ret_work, struct hr_err *err);
+
+/* Opens the root that process `pid` has as *ret_root, and reads its list of mounts. Returns the
+ * root's mount, borrowed from the empty table *t, or NULL with *err. */
+const struct box_table_mount *
+box_table_of(struct box_table *t, pid_t pid, int *ret_root, struct hr_err *err);
 
 #endif

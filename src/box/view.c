@@ -414,7 +414,7 @@ layered_root(struct view *v, struct hr_err *err)
 	HR_CLEAN(box_overlay_done) struct box_overlay o = {-1, -1, -1};
 	HR_CLEAN(box_lower_done) struct box_lower lower = {.n = 0};
 	const bool own = v->s->root != NULL;
-	char source[BOX_OVERLAY_SOURCE];
+	char source[BOX_TABLE_SOURCE];
 	int tree;
 
 	if (box_lower_open(&lower, v->s->below, v->s->nbelow, err) < 0 ||

@@ -6,7 +6,7 @@ libhost_la_SOURCES = \
 	%D%/backends.c %D%/backends.h \
 	%D%/box/box.c %D%/box/box_int.h %D%/box/branch.c %D%/box/branch.h %D%/box/copy.c %D%/box/copy.h %D%/box/crew.c %D%/box/crew.h %D%/box/doctor.c %D%/box/fork.c %D%/box/fork.h %D%/box/group.c \
 	%D%/box/layers.c %D%/box/layers.h %D%/box/look.c %D%/box/look.h %D%/box/shells.c %D%/box/shells.h \
-	%D%/box/make.c %D%/box/snapshot.c %D%/box/snapshot.h %D%/box/spec.c %D%/box/store.c %D%/box/store.h \
+	%D%/../box/table.c %D%/box/make.c %D%/box/snapshot.c %D%/box/snapshot.h %D%/box/spec.c %D%/box/store.c %D%/box/store.h \
 	%D%/sidecar/egress.c %D%/sidecar/egress.h %D%/sidecar/place.c %D%/sidecar/sidecar.c \
 	%D%/sidecar/sidecar.h %D%/sidecar/tokens.c \
 	%D%/client/client.c %D%/client/client.h \

@@ -294,6 +294,42 @@ def stale(h):
     equal(layers(h), [])
 
 
+def examined(h):
+    """The root of a box is recognized without a file in it, which the box's processes could remove."""
+    h.ok("up", "-q", "one")
+    h.need_still()
+    h.ok("run", "-n", "one", "sleep 1000 &")  # its directory would be lost, so there is no new layer
+    top = h.path("state", "one.own", "storage", "root")
+    before = os.stat(top)
+    for tag in ("s", "t"):
+        h.ok("snapshot", "one", tag)
+    after = os.stat(top)
+    equal((after.st_ino, after.st_mtime_ns), (before.st_ino, before.st_mtime_ns))
+    equal(len(below(h, "one.own")), 1)
+    end(h, "one")
+    h.ok("snapshot", "rm", "s", "t")
+
+
+def lost(h):
+    """A box whose root is in neither place keeps its layers as they are."""
+    h.ok("up", "-q", "one")
+    h.need_still()
+    h.ok("run", "-n", "one", "echo x >f")
+    storage = h.path("state", "one.own", "storage")
+    os.rename(storage + "/root", storage + "/elsewhere")
+    os.mkdir(storage + "/root", 0o755)
+    if h.uid:
+        os.lchown(storage + "/root", h.uid, h.uid)
+    ids = {name: os.stat(name).st_ino for name in [storage + "/root", in_layer(h, below(h, "one.own")[-1], "")]}
+    h.fails(1, "the box has an unknown root", "snapshot", "one", "s")
+    equal({name: os.stat(name).st_ino for name in ids}, ids)
+    os.rmdir(storage + "/root")
+    os.rename(storage + "/elsewhere", storage + "/root")
+    h.ok("snapshot", "one", "s")
+    end(h, "one")
+    h.ok("snapshot", "rm", "s")
+
+
 def rooted(h):
     """The box with a root directory of its own shares its files, too, and keeps what it changed of the directory's."""
     h.env["RUN_AS_OPENHANDS"] = "false"
@@ -426,5 +462,5 @@ def counted(h):
 
 
 if __name__ == "__main__":
-    run([shares, again, many, interrupted, unjoined, copied, branches, killed, stale, rooted, restored, linked, journal,
-         counted], made=Sharers)
+    run([shares, again, many, interrupted, unjoined, copied, branches, killed, stale, examined, lost,
+         rooted, restored, linked, journal, counted], made=Sharers)

@@ -250,6 +250,7 @@ read_table(struct box_table *t, const char *text, struct hr_err *e)
 START_TEST(mounts_of_a_process)
 {
 	static struct box_table t;
+	struct box_table_mount m;
 	struct hr_err e;
 	uint64_t upper, work;
 
@@ -271,9 +272,13 @@ START_TEST(mounts_of_a_process)
 	ck_assert_ptr_null(box_table_find(&t, 1));
 	ck_assert_ptr_eq(box_table_over(&t, &t.v[1]), &t.v[2]);
 	ck_assert_ptr_null(box_table_over(&t, &t.v[0]));
-	ck_assert(box_overlay_parse(t.v[0].source, &upper, &work) && upper == 77 && work == 78);
-	ck_assert(!box_overlay_parse("handrail", &upper, &work));
-	ck_assert(!box_overlay_parse("handrail-7", &upper, &work));
+	ck_assert_int_eq(box_table_upper(&t.v[0], -1, &upper, &work, &e), 0);
+	ck_assert(upper == 77 && work == 78);
+	m = t.v[0];
+	m.source = "handrail-7";
+	ck_assert_int_eq(box_table_upper(&m, -1, &upper, &work, &e), -1);
+	m.source = "overlay";
+	ck_assert_int_eq(box_table_upper(&m, -1, &upper, &work, &e), -1);
 	box_table_done(&t);
 	ck_assert_int_eq(read_table(&t, "21 1 0:40 / / rw\n", &e), -1);
 	box_table_done(&t);

@@ -18,8 +18,10 @@
 #include "base/dir.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/process/pid.h"
 #include "base/random.h"
 #include "base/text/text.h"
+#include "box/table.h"
 #include "host/box/store.h"
 
 #define LAYERS "layers"
@@ -303,29 +305,34 @@ join_or_log(const struct hr_box *b, const char *storage)
 
 /* ---- leftovers ---- */
 
-/* Returns 1 if the root of a running box has its changes in the directory `top`, 0 if not, or -1
- * with *err set. */
+/* Returns 1 if the root of a running box has its changes in the directory `top`, 0 if in `files`,
+ * or -1 with *err set. Only the kernel's list of mounts counts: the box's processes change files.
+ */
 static int
-is_top(const struct hr_box *b, const char *top, struct hr_err *err)
+is_top(const struct hr_box *b, const char *top, const char *files, struct hr_err *err)
 {
-	char name[] = ".handrail-0123456789abcdef";
-	HR_CLOSE int dir = open(top, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	HR_FREE char *seen = NULL;
-	HR_CLOSE int fd = -1;
-	struct stat st;
-	int r;
+	struct box_table *t = calloc(1, sizeof(*t));
+	const struct box_table_mount *m;
+	uint64_t upper = 0, work;
+	struct stat one, other;
+	HR_CLOSE int root = -1;
+	int r = -1;
 
-	if (hr_random_hex(name + sizeof(name) - 1 - DIGITS, DIGITS, err) < 0 ||
-	    hr_text_setf(&seen, err, "/proc/%d/root/%s", (int)b->pid, name) < 0)
-		return -1;
-	fd = dir >= 0 ? openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
-	if (fd < 0)
-		return hr_err_sys(err, errno, "make a file in %s", top);
-	r = lstat(seen, &st) == 0 ? 1 : errno == ENOENT ? 0 : -1;
+	if (t == NULL)
+		return hr_err_nomem(err);
+	m = box_table_of(t, b->pid, &root, err);
+	if (m != NULL)
+		r = box_table_upper(m, root, &upper, &work, err);
+	box_table_done(t);
+	free(t);
 	if (r < 0)
-		(void)hr_err_sys(err, errno, "look at the root of the box");
-	(void)unlinkat(dir, name, 0);
-	return r;
+		return -1;
+	if (lstat(top, &one) != 0 || lstat(files, &other) != 0)
+		return hr_err_sys(err, errno, "examine the layers of the box");
+	/* another process may have had the number in between, or this one another root */
+	if ((upper != one.st_ino && upper != other.st_ino) || hr_pid_wait(b->side.watch, 0))
+		return hr_err_set(err, HR_E_RUNTIME, "the box has an unknown root");
+	return upper == one.st_ino;
 }
 
 int
@@ -347,7 +354,7 @@ hr_box_layers_repair(const struct hr_box *b, struct hr_err *err)
 	if (in_layer(b->h->state_dir, storage, n - 1, BOX_COPY_FILES, &files, err) < 0 ||
 	    hr_text_setf(&newest, err, "%s/" BELOW "/" NUMBER, storage, n - 1) < 0)
 		return -1;
-	r = access(files, F_OK) == 0 ? is_top(b, top, err) : 0;
+	r = access(files, F_OK) == 0 ? is_top(b, top, files, err) : 0;
 	if (r < 0)
 		return -1;
 	if (r > 0) {
