@@ -1801,6 +1801,18 @@ START_TEST(few_searches_without_a_key_wait)
 }
 END_TEST
 
+static char api_key[64];
+
+static void
+make_key(void)
+{
+	struct hr_fleet_key k = {.name = "k", .scopes = 7};
+
+	(void)pthread_mutex_lock(&fleet.lock);
+	ck_assert_int_eq(fleet.store->ops->key_make(fleet.store, &k, api_key, NULL), 0);
+	(void)pthread_mutex_unlock(&fleet.lock);
+}
+
 static int
 knows_nothing(struct hr_store *base, const char *id, struct hr_fleet_row *ret, struct hr_err *err)
 {
@@ -1820,19 +1832,23 @@ START_TEST(few_searches_for_unknown_ids_wait)
 	struct hr_fleet_place waiting[3];
 	struct hr_fleet_request q = {.method = "GET",
 	    ABSENT_E2B,
-	    .uri = "/00000000000000000000000000000000/x",
-	    .host = "h",
 	    .sandbox_id = "",
 	    .sandbox_port = "",
 	    .session_key = "k",
+	    .api_key = api_key,
 	    .scheme = "http",
-	    .route = HR_FLEET_ROUTE_ASK};
+	    .accept = "",
+	    .last_event_id = ""};
 	static const char *const hosts[] = {
-	    "h", "49983-00000000000000000000000000000000.dom.example"};
+	    "h", "49983-00000000000000000000000000000000.dom.example", "h"};
+	static const char *const uris[] = {"/00000000000000000000000000000000/x", "/x",
+	    "/handrail/v1/usage?runtime_id=00000000000000000000000000000000"};
+	static const int statuses[] = {404, 502, 404};
 	struct hr_fleet_answer a;
 	size_t i;
 
 	begin(&few);
+	make_key();
 	near = fleet.store->ops;
 	far = *near;
 	far.known = knows_nothing;
@@ -1840,16 +1856,20 @@ START_TEST(few_searches_for_unknown_ids_wait)
 	for (i = 0; i < 3; i++)
 		waiting[i] =
 		    (struct hr_fleet_place){i > 0 ? &waiting[i - 1] : NULL, HR_FLEET_NO_KEY};
-	for (i = 0; i < 4; i++) {
-		q.host = hosts[i % 2];
-		fleet.turns = i < 2 ? &waiting[2] : NULL;
+	for (i = 0; i < 6; i++) {
+		bool waits = i % 2 == 0;
+
+		q.host = hosts[i / 2];
+		q.uri = uris[i / 2];
+		q.route = i / 2 < 2 ? HR_FLEET_ROUTE_ASK : HR_FLEET_ROUTE_NONE;
+		fleet.turns = waits ? &waiting[2] : NULL;
 		hr_fleet_handle(&api, &q, &a);
 		fleet.turns = NULL;
-		ck_assert_msg(a.status == (i < 2       ? 503
-					      : i == 2 ? 404
-						       : 502),
-		    "%zu: %d %s", i, a.status, hr_buf_str(&a.body));
-		ck_assert_int_eq(a.retry_after_s > 0, i < 2);
+		ck_assert_msg(a.status == (waits ? 503 : statuses[i / 2]), "%zu: %d %s", i,
+		    a.status, hr_buf_str(&a.body));
+		ck_assert_int_eq(a.retry_after_s > 0, waits);
+		ck_assert_int_eq(
+		    strstr(hr_buf_str(&a.body), "unknown sandboxes wait") != NULL, waits);
 		hr_fleet_answer_done(&a);
 	}
 	fleet.store->ops = near;
@@ -1883,18 +1903,6 @@ START_TEST(without_an_address_there_is_no_port)
 END_TEST
 
 /* ---- events ---- */
-
-static char api_key[64];
-
-static void
-make_key(void)
-{
-	struct hr_fleet_key k = {.name = "k", .scopes = 7};
-
-	(void)pthread_mutex_lock(&fleet.lock);
-	ck_assert_int_eq(fleet.store->ops->key_make(fleet.store, &k, api_key, NULL), 0);
-	(void)pthread_mutex_unlock(&fleet.lock);
-}
 
 static void
 get(const char *uri, const char *accept, struct hr_fleet_answer *ret)
