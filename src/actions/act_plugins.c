@@ -35,12 +35,13 @@ ask_plugin(
 {
 	const char *type = ev->cls->type;
 	HR_PUT struct json_object *action = NULL;
-	HR_CLOSE int fd = hr_plugin_connect(env->run_dir, type, strlen(type), NULL);
+	HR_CLOSE int fd = -1;
 	double limit_s = 0;
 	HR_BUF(why, HR_JSON_BODY_MAX);
+	int r = hr_plugin_reach(env->run_dir, type, strlen(type), &fd, ret);
 
-	if (fd < 0)
-		return false;
+	if (r <= 0)
+		return r < 0;
 	action = action_of(ev);
 	if (ev->timeout != NULL && hr_py_float(ev->timeout, &limit_s, &why) < 0)
 		hr_answer_internal(ret, &why);

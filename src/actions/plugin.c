@@ -65,7 +65,21 @@ hr_plugin_connect(const char *run_dir, const char *type, size_t len, struct hr_e
 		return fd;
 	if (errno == ENOENT)
 		return hr_err_set(err, HR_E_NOTFOUND, "no plugin takes such actions");
+	if (errno == EAGAIN)
+		return hr_err_set(err, HR_E_TIMEOUT, "the plugin does not answer");
 	return hr_err_sys(err, errno, "the plugin cannot be reached");
+}
+
+int
+hr_plugin_reach(
+    const char *run_dir, const char *type, size_t len, int *ret_fd, struct hr_answer *ret)
+{
+	struct hr_err err = {0};
+
+	*ret_fd = hr_plugin_connect(run_dir, type, len, &err);
+	if (*ret_fd < 0 && err.code == HR_E_TIMEOUT)
+		(void)hr_answer_later(ret, err.msg);
+	return *ret_fd >= 0 ? 1 : err.code == HR_E_TIMEOUT ? -1 : 0;
 }
 
 static int
@@ -247,13 +261,14 @@ hr_plugin_custom(const struct hr_action_env *env, struct json_object *action, st
 	char text[TYPE_MAX + 1];
 	size_t len;
 	HR_CLOSE int fd = -1;
+	int r;
 
 	name = custom_type(action, &len);
 	if (name == NULL)
 		return false;
-	fd = hr_plugin_connect(env->run_dir, name, len, NULL);
-	if (fd < 0)
-		return false;
+	r = hr_plugin_reach(env->run_dir, name, len, &fd, ret);
+	if (r <= 0)
+		return r < 0;
 	memcpy(text, name, len);
 	text[len] = '\0';
 	timeout = hr_json_at(action, "timeout");

@@ -12,8 +12,14 @@
 struct json_object;
 
 /* Connects to the plugin that performs actions of this type. Starts the plugin if it is not
- * running. Returns a descriptor that the caller closes, or -1 (HR_E_NOTFOUND: no such plugin). */
+ * running. Returns a descriptor that the caller closes, or -1 (HR_E_NOTFOUND: no such plugin;
+ * HR_E_TIMEOUT: it takes no connections now). */
 int hr_plugin_connect(const char *run_dir, const char *type, size_t len, struct hr_err *err);
+
+/* Connects in the same way for a client. Returns 1 with *ret_fd, which the caller closes, 0 if no
+ * plugin can be reached, or -1 after an answer that the client shall try later. */
+int hr_plugin_reach(
+    const char *run_dir, const char *type, size_t len, int *ret_fd, struct hr_answer *ret);
 
 /* Sends an action (any JSON value) and waits for the answer; if the plugin must keep a limit
  * (limit_s > 0), only some seconds longer. Fills ret in any case. */

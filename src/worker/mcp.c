@@ -30,11 +30,13 @@ forward(const struct hr_worker *w, struct json_object *body, struct hr_answer *r
 	static const char type[] = "update_mcp_server";
 	const struct hr_action_env env = {
 	    .run_dir = w->run_dir, .work_dir = w->work_dir, .channel = w->channel, .key = {"", 0}};
-	HR_CLOSE int fd = hr_plugin_connect(w->run_dir, type, sizeof(type) - 1, NULL);
-	HR_PUT struct json_object *action = fd >= 0 ? action_of(type, body) : NULL;
+	HR_PUT struct json_object *action = NULL;
+	HR_CLOSE int fd = -1;
+	int r = hr_plugin_reach(w->run_dir, type, sizeof(type) - 1, &fd, ret);
 
-	if (fd < 0)
-		return false;
+	if (r <= 0)
+		return r < 0;
+	action = action_of(type, body);
 	if (action == NULL)
 		hr_answer_generic(ret);
 	else

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -21,6 +22,8 @@
 
 #include "handle.h"
 #include "lines.h"
+
+#define QUEUE 17 /* more connections than a queue here takes */
 
 static struct handle h;
 static int listener;
@@ -415,24 +418,34 @@ START_TEST(no_keeper)
 }
 END_TEST
 
+/* Fills the queue of a listener. Returns the number of descriptors. */
+static int
+fill_queue(const struct sockaddr_un *sa, int fds[QUEUE])
+{
+	int n = 0, r;
+
+	do {
+		fds[n] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		r = connect(fds[n++], (const struct sockaddr *)sa, sizeof(*sa));
+	} while (r == 0 && n < QUEUE);
+	ck_assert(r < 0 && errno == EAGAIN);
+	return n;
+}
+
 /* A stopped keeper takes no connection beyond its queue. */
 START_TEST(stopped_keeper_with_a_full_queue)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	int fds[16], n = 0, i;
+	int fds[QUEUE], n;
 
 	longest = 0;
 	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/session.sock", h.dir);
-	while (n < 16 && connect(fds[n] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0),
-			     (struct sockaddr *)&sa, sizeof(sa)) == 0)
-		n++;
-	ck_assert_int_lt(n, 16);
-	ck_assert_int_eq(errno, EAGAIN);
+	n = fill_queue(&sa, fds);
 	ck_assert_int_eq(handle_action(&h, RUN("\"command\":\"x\"", "")), 503);
 	ck_assert_int_eq(h.answer.retry_after_s, 1);
 	ck_assert_str_eq(h.answer.body.p, "{\"detail\":\"the shell's keeper does not answer\"}");
-	for (i = 0; i <= n; i++)
-		(void)close(fds[i]);
+	while (n > 0)
+		(void)close(fds[--n]);
 }
 END_TEST
 
@@ -788,6 +801,39 @@ START_TEST(stopped_plugin)
 }
 END_TEST
 
+/* A plugin with a full queue is there: its clients shall try later. Without a listener it is not.
+ */
+START_TEST(plugin_with_a_full_queue)
+{
+	static const char type[] = "busy";
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	int fds[QUEUE], n, fd = -1;
+	HR_CLOSE int busy = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/action", h.dir);
+	ck_assert(mkdir(sa.sun_path, 0700) == 0 || errno == EEXIST);
+	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/action/%s", h.dir, type);
+	ck_assert_int_eq(hr_plugin_reach(h.dir, type, 4, &fd, &h.answer), 0);
+	ck_assert_int_eq(bind(busy, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	ck_assert_int_eq(hr_plugin_reach(h.dir, type, 4, &fd, &h.answer), 0);
+	ck_assert_int_eq(listen(busy, 0), 0);
+	ck_assert_int_eq(hr_plugin_reach(h.dir, type, 4, &fd, &h.answer), 1);
+	hr_fd_close(&fd);
+	n = fill_queue(&sa, fds);
+	longest = 0;
+	ck_assert_int_eq(hr_plugin_reach(h.dir, type, 4, &fd, &h.answer), -1);
+	ck_assert_int_eq(fd, -1);
+	ck_assert_int_eq(h.answer.status, 503);
+	ck_assert_int_eq(h.answer.retry_after_s, 1);
+	ck_assert_str_eq(h.answer.body.p, "{\"detail\":\"the plugin does not answer\"}");
+	while (n > 0)
+		(void)close(fds[--n]);
+	(void)unlink(sa.sun_path);
+	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/action", h.dir);
+	(void)rmdir(sa.sun_path);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -818,6 +864,7 @@ main(void)
 	tcase_add_test(c, keys_of_requests);
 	tcase_add_test(c, streams_of_a_command);
 	tcase_add_test(c, stopped_plugin);
+	tcase_add_test(c, plugin_with_a_full_queue);
 	suite_add_tcase(s, c);
 	tcase_add_checked_fixture(ch, setup_channel, teardown_channel);
 	tcase_add_test(ch, static_shell);
