@@ -97,6 +97,13 @@ feed_first(struct hr_multipart *m, char c, struct hr_err *err)
 		m->state = HR_MULTIPART_FIRST;
 		m->matched = 2;
 		break;
+	case HR_MULTIPART_FIRST_PADDING:
+		if (c == ' ' || c == '\t')
+			return 0;
+		if (c != '\r')
+			return malformed("no line end behind the boundary's blanks", err);
+		m->state = HR_MULTIPART_FIRST_LF;
+		return 0;
 	case HR_MULTIPART_FIRST_LF:
 		if (c != '\n')
 			return malformed("no line end behind the boundary", err);
@@ -117,6 +124,8 @@ feed_first(struct hr_multipart *m, char c, struct hr_err *err)
 		m->state = HR_MULTIPART_FIRST_HYPHEN;
 	} else if (c == '\r') {
 		m->state = HR_MULTIPART_FIRST_LF;
+	} else if (c == ' ' || c == '\t') {
+		m->state = HR_MULTIPART_FIRST_PADDING;
 	} else {
 		return malformed("no line end behind the boundary", err);
 	}
@@ -174,6 +183,8 @@ feed_header(struct hr_multipart *m, char c, struct hr_err *err)
 static int
 feed_padding(struct hr_multipart *m, char c, struct hr_err *err)
 {
+	int r;
+
 	if (m->state == HR_MULTIPART_PADDING && (c == ' ' || c == '\t'))
 		return 0;
 	if (c != (m->state == HR_MULTIPART_PADDING ? '\r' : '\n'))
@@ -182,8 +193,9 @@ feed_padding(struct hr_multipart *m, char c, struct hr_err *err)
 		m->state = HR_MULTIPART_PADDING_LF;
 		return 0;
 	}
+	r = m->ops->end(m->arg);
 	part_begin(m);
-	return m->ops->end(m->arg);
+	return r;
 }
 
 /* Emits bytes that only looked like a boundary. */

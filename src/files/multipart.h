@@ -30,9 +30,10 @@ struct hr_multipart_ops {
 
 enum hr_multipart_state {
 	HR_MULTIPART_START,
-	HR_MULTIPART_FIRST,        /* inside the first boundary */
-	HR_MULTIPART_FIRST_LF,     /* after the CR of the first boundary */
-	HR_MULTIPART_FIRST_HYPHEN, /* after "--boundary-": the body has no part */
+	HR_MULTIPART_FIRST,         /* inside the first boundary */
+	HR_MULTIPART_FIRST_PADDING, /* after the first boundary and a blank */
+	HR_MULTIPART_FIRST_LF,      /* after the CR of the first boundary */
+	HR_MULTIPART_FIRST_HYPHEN,  /* after "--boundary-": the body has no part */
 	HR_MULTIPART_NAME,
 	HR_MULTIPART_BLANK, /* before a header's value */
 	HR_MULTIPART_VALUE,

@@ -77,6 +77,9 @@ static const struct {
     {"--B" CRLF HEAD CRLF "--B-" CRLF "--B--", "<a>" CRLF "--B-|"},
     /* blanks after a boundary */
     {"--B" CRLF HEAD "1" CRLF "--B \t" CRLF HEAD "2" CRLF "--B--", "<a>1|<a>2|"},
+    {"--B\t " CRLF HEAD "1" CRLF "--B--", "<a>1|"},
+    {"--B -- " CRLF HEAD "1" CRLF "--B--", NULL},
+    {"--B \rx", NULL},
     {"--B" CRLF HEAD "1" CRLF "--B x" CRLF "--B--", NULL},
     {"--B" CRLF HEAD "1" CRLF "--B \r-" CRLF "--B--", NULL},
     {"--B" CRLF HEAD "1" CRLF "--B ", "<a>1"},
