@@ -5,10 +5,14 @@ import http.client
 import json
 import os
 import re
+import select
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
+import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib.host import BUILD, SRC, Host  # noqa: E402
@@ -339,6 +343,40 @@ def progress():
         s.stop()
 
 
+def clients_that_do_not_read():
+    """A long answer that its client does not read holds a worker for client_send_timeout seconds at most."""
+    with Server(settings={"action_workers": 2, "action_workers_max": 2, "client_send_timeout": 1}) as s:
+        with open(os.path.join(s.work_dir, "p.png"), "wb") as f:
+            f.write(noise(1100))
+        m = json.dumps(message("tools/call", {"name": "read", "arguments": {"path": "p.png"}}))
+        equal(len(call(s, "read", path="p.png")["content"][1]["data"]) > 4000000, True)
+        deaf = []
+        try:
+            for _ in range(2):
+                c = socket.socket()
+                deaf.append(c)
+                c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                c.connect(("127.0.0.1", s.port))
+                c.sendall(("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n%s\r\n%s" % (
+                    PATH, len(m), "".join("%s: %s\r\n" % h for h in head().items()), m)).encode())
+            s.until("both have the beginning of an answer", lambda: all(select.select([c], [], [], 0)[0] for c in deaf))
+            s.until("none of them holds a worker", lambda: s.pool("action")["busy"] == 0)
+            equal(structured(call(s, "run", command="echo on"))["output"], "on")
+        finally:
+            for c in deaf:
+                c.close()
+        s.stop()
+
+
+def noise(size):
+    """A picture that does not compress."""
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    rows = b"".join(b"\0" + os.urandom(3 * size) for _ in range(size))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(rows, 0)) + chunk(b"IEND", b""))
+
+
 def once():
     """The same key, or the same request under the same name, is one command."""
     with Server() as s:
@@ -564,5 +602,5 @@ def stdio():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests([two_revisions, refused, only_where_it_is_wanted, commands, slow_start, sessions, progress, once,
-                        killed, upgraded, files, searching, shells_rights, stdio]))
+    sys.exit(run_tests([two_revisions, refused, only_where_it_is_wanted, commands, slow_start, sessions, progress,
+                        clients_that_do_not_read, once, killed, upgraded, files, searching, shells_rights, stdio]))

@@ -285,6 +285,40 @@ def a_silent_one_holds_up_no_update():
             equal(c.tool("one_echo", say=1)["content"][0]["text"], "one: 1")
 
 
+def one_that_reads_nothing():
+    """A server that never reads its input gets a bounded number of requests, and holds up no other."""
+    with Mcp() as s:
+        equal(s.update({"name": "deaf", "command": "sleep", "args": ["1000"], "env": {}}, s.config("one")).json(), OK)
+        with Session(s) as c, Session(s) as other:
+            # it is sent no request before it has answered the first one: these wait in the plugin
+            for _ in range(70):
+                c.send("tools/call", name="deaf_x", arguments={"x": "x" * 1000000})
+            m = c.message()
+            equal("has not read or answered too many earlier requests" in m["result"]["content"][0]["text"], True, m)
+            equal(other.tool("one_echo", say=1)["content"][0]["text"], "one: 1")
+            bounded(*s.proxy())
+
+
+def a_client_that_reads_nothing():
+    """Its stream ends when too much waits for it; the others have their answers."""
+    with Mcp() as s:
+        s.update(s.config("one"))
+        with Session(s) as deaf, Session(s) as other:
+            def gone():
+                return deaf.post({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
+                    "name": "echo", "arguments": {"say": "x" * 1000000}}}).status == 404
+            s.until("its session has ended", gone)
+            equal(other.tool("echo", say=1)["content"][0]["text"], "one: 1")
+            bounded(*s.proxy())
+
+
+def bounded(pid):
+    """The process has less than 200 MB; a sanitizer keeps far more, also of what is freed."""
+    with open("/proc/%d/status" % pid) as f:
+        size = int(dict(line.split(":", 1) for line in f)["VmRSS"].split()[0]) / 1000
+    equal(size < 200 or "ASAN_OPTIONS" in os.environ, True, size)
+
+
 def progress_and_changes():
     with Mcp() as s:
         s.update(s.config("one"))
@@ -591,8 +625,8 @@ if __name__ == "__main__":
     sys.exit(run_tests([
         nothing_before_the_first_server, one_server, a_list_without_end, several_servers, before_it_is_initialized,
         posts_that_are_refused, keys, a_server_that_dies, servers_that_do_not_start,
-        a_program_that_is_no_server,
-        one_that_hangs_is_cancelled, a_silent_one_holds_up_no_update, progress_and_changes,
+        a_program_that_is_no_server, one_that_hangs_is_cancelled, a_silent_one_holds_up_no_update,
+        one_that_reads_nothing, a_client_that_reads_nothing, progress_and_changes,
         updates_replace, time_to_save, one_that_closes_its_output, one_that_closes_its_input,
         text_that_is_no_utf8,
         many_arguments, another_version,
