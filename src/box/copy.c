@@ -499,10 +499,11 @@ join_to(const struct order *o, struct hr_err *err)
 		to = openat(above, BOX_COPY_FILES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (to < 0)
 		return hr_err_sys(err, errno, "make %s/" BOX_COPY_FILES, o->to);
-	return copy_stack(&from, to, above, BELOW, &whole, err) < 0 ||
-		       box_copy_properties(from.v[0], to, err) < 0
-		   ? -1
-		   : hr_path_remove(links, err);
+	if (copy_stack(&from, to, above, BELOW, &whole, err) < 0 ||
+	    box_copy_properties(from.v[0], to, err) < 0 || hr_path_remove(links, err) < 0)
+		return -1;
+	/* it takes the place of layers that may have been on the disk for long */
+	return syncfs(to) == 0 ? 0 : hr_err_sys(err, errno, "write %s to the disk", o->to);
 }
 
 static int

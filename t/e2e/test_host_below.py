@@ -9,12 +9,13 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.host import PATIENCE  # noqa: E402
+from lib.host import BUILD, PATIENCE  # noqa: E402
 from lib.hostbox import Boxes, end, own_root_of, run, stored  # noqa: E402
 from lib.tap import Skip, equal  # noqa: E402
 
@@ -330,6 +331,37 @@ def lost(h):
     h.ok("snapshot", "rm", "s")
 
 
+def restarted(h):
+    """A box that ended after its layers were joined needs the former ones no more."""
+    h.ok("up", "-q", "one")
+    old = h.path("state", "one.own", "storage", "below.old")
+    os.mkdir(old, 0o700)
+    os.symlink("0123456789abcdef", old + "/00")
+    if h.uid:
+        os.chown(old, h.uid, h.uid)
+    pid = h.box("one")["pid"]
+    os.kill(pid, signal.SIGKILL)
+    process.wait_gone(pid, PATIENCE)
+    h.ok("up", "-q", "one")
+    equal(os.path.lexists(old), False)
+    end(h, "one")
+
+
+def limited(h):
+    """Files in deep directories are copied in spite of a low limit for open files."""
+    h.ok("up", "-q", "one")
+    h.ok("run", "-n", "one", "for i in {1..150}; do mkdir d && cd d || break; done; echo x >f; cd /workspace; "
+         "sleep 1000 &")
+    done = subprocess.run(["prlimit", "--nofile=100:", os.path.join(BUILD, "handrail"), "snapshot", "one", "s"],
+                          env=h.env, cwd=h.path("cwd"), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          universal_newlines=True, **h.change)
+    equal(done.returncode, 0, done.stderr)
+    h.ok("up", "-q", "two", "--from", "s")
+    equal(h.ok("run", "-n", "two", "cat $(find . -name f)"), "x\n")
+    end(h, "one", "two")
+    h.ok("snapshot", "rm", "s")
+
+
 def rooted(h):
     """The box with a root directory of its own shares its files, too, and keeps what it changed of the directory's."""
     h.env["RUN_AS_OPENHANDS"] = "false"
@@ -462,5 +494,5 @@ def counted(h):
 
 
 if __name__ == "__main__":
-    run([shares, again, many, interrupted, unjoined, copied, branches, killed, stale, examined, lost,
+    run([shares, again, many, interrupted, unjoined, copied, branches, killed, stale, examined, lost, restarted, limited,
          rooted, restored, linked, journal, counted], made=Sharers)

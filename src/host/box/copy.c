@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -31,6 +32,7 @@ hr_box_run_program(const int locks[HR_BOX_LOCKS], const char *const *argv, bool 
 	HR_FREE char *path = hr_box_program(argv[0], err);
 	int back[2], status = -1, i;
 	struct hr_spawn_fd fds[3 + HR_BOX_LOCKS];
+	struct rlimit files;
 	/* The process that thaws a box outlives this one, and gets no signal of the terminal.
 	 * Others end, so that the next command can remove their files. */
 	struct hr_spawn sp = {.path = path,
@@ -44,6 +46,11 @@ hr_box_run_program(const int locks[HR_BOX_LOCKS], const char *const *argv, bool 
 
 	if (path == NULL)
 		return -1;
+	/* copies hold a directory open for each level, in each layer */
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		sp.nofile = &files;
+	}
 	if (pipe2(back, O_CLOEXEC) != 0)
 		return hr_err_sys(err, errno, "a pipe");
 	fds[0] = (struct hr_spawn_fd){back[1], 2};
@@ -132,7 +139,6 @@ hr_box_copy(const struct hr_box *b, struct hr_box_copy *c, struct hr_err *err)
 	const char *group = b != NULL ? hr_box_freezer(b) : NULL;
 	bool shift = group != NULL && b->h->state_dir != NULL && b->pid > 0;
 	HR_PUT struct json_object *o = NULL;
-	HR_FREE char *old = NULL;
 	HR_BUF(said, SAID_MAX);
 	int r;
 
@@ -156,11 +162,8 @@ hr_box_copy(const struct hr_box *b, struct hr_box_copy *c, struct hr_err *err)
 		r = take_result(hr_buf_str(&said), &o, err);
 	c->shifted = hr_json_true_at(o, "shifted");
 	hr_box_layer_end(&l); /* a layer that got no files goes */
-	/* the box has left the layers that were joined */
 	if (r == 0 && c->shifted)
-		r = hr_text_setf(&old, err, "%s/" HR_BOX_BELOW_OLD, c->from) == 0
-			? hr_path_remove(old, err)
-			: -1;
+		r = hr_box_below_forget(c->from, err);
 	return r < 0 ? -1 : hr_box_below_share(c->from, c->to, err);
 }
 

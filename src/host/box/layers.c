@@ -289,6 +289,14 @@ join(const struct hr_box *b, const char *storage, struct hr_err *err)
 		   : hr_err_sys(err, errno, "replace %s", present);
 }
 
+int
+hr_box_below_forget(const char *storage, struct hr_err *err)
+{
+	HR_FREE char *old = hr_path_join(storage, HR_BOX_BELOW_OLD);
+
+	return old != NULL ? hr_path_remove(old, err) : hr_err_nomem(err);
+}
+
 /* Joins the layers, or reports why the box keeps its layers: then it is copied. */
 static void
 join_or_log(const struct hr_box *b, const char *storage)

@@ -46,6 +46,8 @@ int hr_box_layer_freeze(
 
 /* The references of a storage that its running box may still need. */
 #define HR_BOX_BELOW_OLD "below.old"
+/* Removes them when the box has left their layers. Returns 0, or -1 with *err set. */
+int hr_box_below_forget(const char *storage, struct hr_err *err);
 
 /* Completes the change of a running box's layers in which a command was killed, and joins layers if
  * the box has as many as it can have. */

@@ -186,7 +186,8 @@ make_directories(struct hr_box *b, struct hr_err *err)
 	journal = hr_path_join(storage, HR_BOX_JOURNAL);
 	if (journal == NULL)
 		return hr_err_nomem(err);
-	if (hr_sidecar_make_directory(storage, &ignored, err) < 0)
+	if (hr_sidecar_make_directory(storage, &ignored, err) < 0 ||
+	    hr_box_below_forget(storage, err) < 0)
 		return -1;
 	take_journal(b, storage);
 	if (hr_sidecar_make_directory(journal, &ignored, err) < 0)
