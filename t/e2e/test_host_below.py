@@ -494,5 +494,5 @@ def counted(h):
 
 
 if __name__ == "__main__":
-    run([shares, again, many, interrupted, unjoined, copied, branches, killed, stale, examined, lost, restarted, limited,
-         rooted, restored, linked, journal, counted], made=Sharers)
+    run([shares, again, many, interrupted, unjoined, copied, branches, killed, stale, examined, lost, restarted,
+         limited, rooted, restored, linked, journal, counted], made=Sharers)

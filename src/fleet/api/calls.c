@@ -316,7 +316,7 @@ hr_fleet_call_usage(struct hr_fleet_call *c)
 	int reported;
 
 	r = hr_fleet_look(f, hr_fleet_query(&id, c->query, "runtime_id"), &row, &err);
-	/* without an id nothing was found yet */
+	/* nothing was found yet if there is no id */
 	if (row.id[0] != '\0' && row.key != c->key.id && (c->key.scopes & HR_SCOPE_ADMIN) == 0)
 		r = HR_FLEET_NOT_FOUND;
 	if (r != HR_FLEET_OK) {
