@@ -236,7 +236,7 @@ def preflights():
     with Hostile() as h:
         def answer(at, said):
             h.answers = [("/images/", (200, image)), ("/version", (200, version)), ("/containers/create", (201, made)),
-                         ("/archive", (200, b"x")), ("/containers/0123abcd?", (204, b""))]
+                         ("/archive", (200, b"x")), ("/containers/handrail-preflight-", (204, b""))]
             h.answers[at] = (h.answers[at][0], (200, said))
         for at, good in enumerate((image, version, made)):
             answer(at, good)
@@ -248,7 +248,10 @@ def preflights():
         for id in ("zz", "../images/x", "0123/../../y", ""):
             answer(2, {"Id": id})
             equal(h.survives(id, "image", "preflight", "-j", "x"), 1)
-        odd = [p for p in h.asked if "/containers/" in p and not re.search("/containers/(create|[0-9a-f]+)[/?]", p)]
+            new, old = [re.search(r"handrail-preflight-[0-9a-f]{16}\b", p)[0] for p in h.asked[-2:]]
+            equal((old, "create" in h.asked[-1]), (new, False), "what may be there is removed")
+        odd = [p for p in h.asked if "/containers/" in p and
+               not re.search("/containers/(create|[0-9a-f]+|handrail-preflight-[0-9a-f]{16})[/?]", p)]
         equal(odd, [], "an id is hexadecimal, or none")
         # neither the archive nor its headers are read: that there is one is enough
         for said in (b"", b"\0" * 1024, bytes(range(256))):

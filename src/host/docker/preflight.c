@@ -225,6 +225,8 @@ machine(struct preflight *p, struct json_object *image)
 
 /* ---- the container ---- */
 
+#define NAME "handrail-preflight-"
+
 static int
 look_into(struct preflight *p, struct json_object *image, const char *payload, struct hr_err *err)
 {
@@ -234,22 +236,22 @@ look_into(struct preflight *p, struct json_object *image, const char *payload, s
 	    hr_json_object(err, "Image", json_object_new_string(p->image), "Entrypoint",
 		json_object_new_array(), "Cmd", hr_json_list(err, command), NULL);
 	char path[200], name[17];
+	struct hr_err e = {0};
 	int r;
 
-	r = body == NULL ? -1 : hr_random_hex(name, sizeof(name) - 1, err);
-	if (r == 0) {
-		(void)snprintf(
-		    path, sizeof(path), "/containers/create?name=handrail-preflight-%s", name);
-		r = hr_engine_call(p->engine, "POST", path, body, &made, err);
-	}
+	if (body == NULL || hr_random_hex(name, sizeof(name) - 1, err) < 0)
+		return -1;
+	(void)snprintf(path, sizeof(path), "/containers/create?name=" NAME "%s", name);
+	r = hr_engine_call(p->engine, "POST", path, body, &made, err);
 	p->id = hr_docker_id(made, "Id");
 	if (r == 0 && *p->id == '\0')
 		r = hr_err_set(err, HR_E_RUNTIME, "the Engine's container has no id");
-	if (r == 0) {
+	if (r == 0)
 		examine(p, image, payload);
-		(void)snprintf(path, sizeof(path), "/containers/%.100s?v=true&force=true", p->id);
-		r = hr_engine_call(p->engine, "DELETE", path, NULL, NULL, err);
-	}
+	/* the name is known even if the answer with the id was lost or not understood */
+	(void)snprintf(path, sizeof(path), "/containers/" NAME "%s?v=true&force=true", name);
+	if (hr_engine_call(p->engine, "DELETE", path, NULL, NULL, &e) != 0 && r == 0)
+		r = hr_err_pass(err, &e);
 	if (r == 0 && p->err.code != HR_OK) {
 		r = -1;
 		if (err != NULL)
