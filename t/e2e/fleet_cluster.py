@@ -345,8 +345,9 @@ TESTS = [life, idle, dies, out_of_memory, warm, kills, deployed, rollout]
 def needs():
     """A server in a pod answers us, not something between."""
     kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=60s")
-    kubectl("run", "reached", "--image=" + IMAGE, "--restart=Never", "--command", "--", "handraild", "--listen",
-            "0.0.0.0", "8080", "--working-dir", "/tmp", "--allow-unauthenticated")
+    kubectl("run", "reached", "--image=" + IMAGE, "--restart=Never", "--command", "--", "sh", "-c",
+            "PATH=$PATH:/openhands/sbin; exec handraild --listen 0.0.0.0 8080 --working-dir /tmp "
+            "--allow-unauthenticated")
     status = why = None
     try:
         kubectl("wait", "--for=condition=Ready", "pod/reached", "--timeout=120s")
