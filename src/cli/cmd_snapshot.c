@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -91,12 +92,18 @@ const struct cli_command cli_snapshot = {"snapshot", NULL, "NAME [TAG]",
 static void
 put_line(struct hr_buf *b, struct json_object *o)
 {
-	char when[HR_WALL_TEXT];
+	char when[HR_WALL_TEXT], files[32] = "-", disk[32] = "-";
 
 	hr_wall_text_s(hr_json_int_at(o, "created"), when);
-	hr_buf_addf(b, "%-20s %-20s %-7s %-20s %8lld %7.1fM\n", hr_json_text_or(o, "tag", "-"),
-	    hr_json_text_or(o, "sandbox", "-"), hr_json_text_or(o, "backend", "box"), when,
-	    (long long)hr_json_int_at(o, "files"), (double)hr_json_int_at(o, "bytes") / 1048576);
+	/* the files of an image are not counted */
+	if (hr_json_at(o, "files") != NULL)
+		(void)snprintf(files, sizeof(files), "%lld", (long long)hr_json_int_at(o, "files"));
+	if (hr_json_at(o, "bytes") != NULL)
+		(void)snprintf(
+		    disk, sizeof(disk), "%.1fM", (double)hr_json_int_at(o, "bytes") / 1048576);
+	hr_buf_addf(b, "%-20s %-20s %-7s %-20s %8s %8s\n", hr_json_text_or(o, "tag", "-"),
+	    hr_json_text_or(o, "sandbox", "-"), hr_json_text_or(o, "backend", "box"), when, files,
+	    disk);
 }
 
 static int

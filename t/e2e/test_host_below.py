@@ -487,6 +487,7 @@ def counted(h):
     else:
         listed = h("snapshot", "ls")
         equal((listed.returncode, 'the files of "deep" are not counted: ' in listed.stderr), (0, True), listed)
+        equal([line.split()[-2:] for line in listed.stdout.splitlines() if line.startswith("deep ")], [["-"] * 2])
         h.ok("snapshot", "rm", "deep")
     equal((3000000 <= sizes["s"] < 4500000, 5000000 <= sizes["t"] < 7000000), (True, True), sizes)
     end(h, "one")

@@ -92,7 +92,8 @@ def life():
             docker("tag", "handrail-snapshot:s.1", name)
         equal(json.loads(h.ok("snapshot", "ls", "--json")), [one])
         docker("rmi", "a:1", "z:1")
-        equal(h.ok("snapshot", "ls").splitlines()[1].split()[:3], ["s.1", h.name, "docker"])
+        line = h.ok("snapshot", "ls").splitlines()[1].split()
+        equal(line[:3] + line[4:5], ["s.1", h.name, "docker", "-"])
         h.fails(1, 'there is a snapshot "s.1" already', "snapshot", "s.1")
         with other(h, h.name + "b"):
             h.ok("up", "-q", "--from", "s.1")
