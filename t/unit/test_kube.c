@@ -130,6 +130,32 @@ START_TEST(pages)
 }
 END_TEST
 
+/* An answer that is no list must not pass for an empty one. */
+START_TEST(no_list)
+{
+	static const char *const wrong[] = {"{}", "[]", "null",
+	    "{\"kind\":\"Status\",\"code\":200}", "{\"items\":{}}", "{\"items\":\"x\"}"};
+	static const struct answer empty[] = {
+	    {200, "{\"items\":null}", 1}, {200, "{\"items\":[]}", 1}, {0}};
+	struct hr_err err = {0};
+	unsigned n = 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		const struct answer one[] = {{200, wrong[i], 1}, {0}};
+
+		answer_with(one);
+		ck_assert_int_eq(hr_kube_list(&kube, "/x", "", on_item, &n, NULL, 0, &err), -1);
+		ck_assert_str_eq(err.msg, "the API server http://127.0.0.1:1 sent no list for /x");
+	}
+	answer_with(empty);
+	for (i = 0; i < 2; i++)
+		ck_assert_msg(
+		    hr_kube_list(&kube, "/x", "", on_item, &n, NULL, 0, &err) == 0, "%s", err.msg);
+	ck_assert_uint_eq(n, 0);
+}
+END_TEST
+
 struct told {
 	char events[16];
 	size_t n;
@@ -175,6 +201,7 @@ main(void)
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_add_test(t, pages);
+	tcase_add_test(t, no_list);
 	tcase_add_test(t, list_that_expires);
 	suite_add_tcase(s, t);
 	return lines_run(s);

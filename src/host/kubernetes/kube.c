@@ -217,6 +217,17 @@ hr_kube_call(struct hr_kube *k, enum hr_kube_verb verb, const char *path, const 
 
 /* ---- lists ---- */
 
+/* Returns true if the answer is a list; Go writes null for an empty one. Anything else must not
+ * pass for a list without items, because callers forget the objects that a list does not have. */
+static bool
+is_list(struct json_object *page)
+{
+	struct json_object *items = NULL;
+
+	return json_object_object_get_ex(page, "items", &items) &&
+	       (items == NULL || json_object_is_type(items, json_type_array));
+}
+
 static int
 each(struct json_object *page, hr_kube_item_fn *fn, void *arg)
 {
@@ -251,6 +262,9 @@ hr_kube_list(struct hr_kube *k, const char *path, const char *selector, hr_kube_
 			    PAGES_MAX);
 		if (hr_kube_call(k, HR_KUBE_GET, hr_buf_str(&url), NULL, &page, err) != 0)
 			return -1;
+		if (!is_list(page))
+			return hr_err_set(err, HR_E_PROTO,
+			    "the API server %s sent no list for %.200s", k->login.server, path);
 		meta = hr_json_at(page, "metadata");
 		next = hr_json_text_or(meta, "continue", "");
 		if (version != NULL)
