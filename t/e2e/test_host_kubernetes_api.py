@@ -506,6 +506,20 @@ def pages():
         h("down", "-n", "taken")
 
 
+def not_searched():
+    """A search of the pool's pods that fails must not make a second sandbox beside one that was taken."""
+    with Cluster(server=True) as h:
+        plain = h.api.answer
+
+        def answer(handler, status, o, headers=()):
+            if "handrail%2Fsandbox" in handler.path:
+                status, o = 403, {"kind": "Status", "code": 403, "message": "not by this account"}
+            plain(handler, status, o, headers)
+        h.api.answer = answer
+        refuses(h, "forbids it: not by this account", "up")
+        equal((h.api.sent("POST", "/pods"), h.api.names()), ([], []), "nothing was made")
+
+
 def taken():
     """The way to one of a pool is opened while it is taken: neither waits for the other."""
     with Cluster() as h:
@@ -841,7 +855,7 @@ def events():
 
 TESTS = [conversation, agent_sandbox, much_over_tls, behind_a_proxy, stopped_while_it_waits,
          unknown_states, no_such_class,
-         objects_as_captured, hardened, rules, passing_trouble, lost_answer, pages, taken, not_taken,
+         objects_as_captured, hardened, rules, passing_trouble, lost_answer, pages, not_searched, taken, not_taken,
          does_not_come, refused,
          credentials, somebody_else, elsewhere, made_again_meanwhile,
          made_while_it_is_ended, of_other_owners, only_what_was_made_is_deleted, events]

@@ -142,7 +142,8 @@ on_taken(void *arg, struct json_object *o)
 	return 1;
 }
 
-/* Finds a sandbox from the pool, whose name differs. Returns 1, or 0 if there is none. */
+/* Finds a sandbox from the pool, whose name differs. Returns 1, 0 if there is none, or -1: a
+ * question without an answer must not become a second sandbox. */
 static int
 find_taken(struct hr_kubernetes *d, struct hr_err *err)
 {
@@ -169,8 +170,8 @@ find(struct hr_kubernetes *d, struct hr_err *err)
 	char uid[HR_KUBERNETES_UID];
 	int r = hr_kubernetes_get(d, HR_POD, &pod, err);
 
-	if (r == 0)
-		r = find_taken(d, err) == 1 ? hr_kubernetes_get(d, HR_POD, &pod, err) : 0;
+	if (r == 0 && (r = find_taken(d, err)) == 1)
+		r = hr_kubernetes_get(d, HR_POD, &pod, err);
 	if (r <= 0)
 		return r;
 	if (hr_kubernetes_check_owner(d, pod, err) != 0)
