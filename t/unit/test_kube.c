@@ -156,6 +156,26 @@ START_TEST(no_list)
 }
 END_TEST
 
+static int
+full(void *arg, struct json_object *item)
+{
+	(void)arg;
+	(void)item;
+	return -1;
+}
+
+/* A list that its reader cannot hold must not pass for a whole one. */
+START_TEST(no_memory)
+{
+	static const struct answer list[] = {{200, LAST, 1}, {0}};
+	struct hr_err err = {0};
+
+	answer_with(list);
+	ck_assert_int_eq(hr_kube_list(&kube, "/x", "", full, NULL, NULL, 0, &err), -1);
+	ck_assert_int_eq(err.code, HR_E_NOMEM);
+}
+END_TEST
+
 struct told {
 	char events[16];
 	size_t n;
@@ -202,6 +222,7 @@ main(void)
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_add_test(t, pages);
 	tcase_add_test(t, no_list);
+	tcase_add_test(t, no_memory);
 	tcase_add_test(t, list_that_expires);
 	suite_add_tcase(s, t);
 	return lines_run(s);

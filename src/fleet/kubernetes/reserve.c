@@ -62,7 +62,7 @@ on_counted(void *arg, struct json_object *o)
 			n->of_key.factors += row.factor;
 		}
 	}
-	return r < 0;
+	return r < 0 ? -1 : 0;
 }
 
 static bool

@@ -514,7 +514,7 @@ on_item(void *arg, struct json_object *o)
 {
 	struct hr_kube_store *s = arg;
 
-	return hr_cache_put(s->cache, o, NULL, NULL) < 0;
+	return hr_cache_put(s->cache, o, NULL, NULL) < 0 ? -1 : 0;
 }
 
 struct hr_store *

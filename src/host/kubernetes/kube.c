@@ -271,6 +271,8 @@ hr_kube_list(struct hr_kube *k, const char *path, const char *selector, hr_kube_
 			(void)snprintf(
 			    version, cap, "%s", hr_json_text_or(meta, "resourceVersion", ""));
 		stop = each(page, fn, arg);
+		if (stop < 0)
+			return hr_err_nomem(err);
 		more = *next != '\0';
 		hr_buf_reset(&url);
 		hr_buf_addf(&url, "%s?limit=%d&%s&continue=", path, PAGE, selector);
@@ -351,7 +353,7 @@ on_item(void *arg, struct json_object *item)
 	struct watch *w = arg;
 
 	w->stop = w->fn(w->arg, HR_KUBE_THERE, item);
-	return w->stop;
+	return w->stop != 0;
 }
 
 static int

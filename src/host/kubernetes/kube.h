@@ -41,8 +41,9 @@ enum hr_kube_verb {
 int hr_kube_call(struct hr_kube *k, enum hr_kube_verb verb, const char *path, const char *body,
     struct json_object **ret, struct hr_err *err);
 
-/* Lists all items, in pages, until fn returns non-zero. selector is "labelSelector=..." escaped, or
- * "". version (may be NULL) gets the list's version, at most cap bytes, for a watch. */
+/* Lists all items, in pages, until fn returns non-zero. If that is negative, fn has no memory, and
+ * the list fails. selector is "labelSelector=..." escaped, or "". version (may be NULL) gets the
+ * list's version, at most cap bytes, for a watch. */
 typedef int hr_kube_item_fn(void *arg, struct json_object *item);
 int hr_kube_list(struct hr_kube *k, const char *path, const char *selector, hr_kube_item_fn *fn,
     void *arg, char *version, size_t cap, struct hr_err *err);
