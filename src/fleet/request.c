@@ -11,6 +11,7 @@
 #include <openssl/sha.h>
 
 #include "base/buf.h"
+#include "base/text/quote.h"
 #include "proto/json.h"
 
 #define QUOTA_PERIOD 100000
@@ -224,8 +225,7 @@ hr_fleet_request_shape(
 	r = plugins.failed || v1 < 0 ? hr_err_nomem(err) : hr_buf_check(&b, err);
 	if (r == 0) {
 		(void)SHA256((const unsigned char *)b.p, b.len, sum);
-		for (i = 0; i < sizeof(sum); i++)
-			(void)snprintf(ret + 2 * i, 3, "%02x", sum[i]);
+		hr_quote_hex(ret, sum, sizeof(sum));
 	}
 	return r;
 }

@@ -9,6 +9,8 @@
 
 #include <sha2.h>
 
+#include "base/text/quote.h"
+
 void
 hr_keysum(const unsigned char salt[HR_KEYSUM_SALT], const char *key, size_t len,
     unsigned char ret[HR_KEYSUM])
@@ -27,12 +29,10 @@ hr_keysum_hex(const char *key, char ret[2 * HR_KEYSUM + 1])
 {
 	unsigned char sum[HR_KEYSUM];
 	SHA2_CTX sha;
-	size_t i;
 
 	SHA256Init(&sha);
 	SHA256Update(&sha, (const uint8_t *)key, strlen(key));
 	SHA256Final(sum, &sha);
 	explicit_bzero(&sha, sizeof(sha));
-	for (i = 0; i < HR_KEYSUM; i++)
-		(void)snprintf(ret + 2 * i, 3, "%02x", sum[i]);
+	hr_quote_hex(ret, sum, sizeof(sum));
 }

@@ -13,6 +13,7 @@
 #include <strings.h>
 
 #include "base/text/percent.h"
+#include "base/text/quote.h"
 #include "fleet/edge.h"
 #include "fleet/fleet_int.h"
 
@@ -228,14 +229,13 @@ put_front(struct hr_fleet_answer *a, const struct target *t, const struct hr_fle
 {
 	static const char sockets[] = "/sockets/";
 	unsigned char sum[SHA256_DIGEST_LENGTH];
-	size_t i, at;
+	size_t at;
 
 	if (t->port[0] != '\0' || strncmp(t->rest, sockets, sizeof(sockets) - 1) != 0)
 		return;
 	(void)SHA256((const unsigned char *)row->session_key, strlen(row->session_key), sum);
 	at = (size_t)snprintf(a->front, sizeof(a->front), "%s ", row->server_key);
-	for (i = 0; i < sizeof(sum); i++)
-		(void)snprintf(a->front + at + 2 * i, 3, "%02x", sum[i]);
+	hr_quote_hex(a->front + at, sum, sizeof(sum));
 }
 
 void

@@ -15,6 +15,7 @@
 #include <openssl/sha.h>
 
 #include "base/random.h"
+#include "base/text/quote.h"
 #include "proto/json.h"
 
 #define V1_TIMEOUT_S 15
@@ -336,7 +337,7 @@ name_session(const struct hr_fleet_call *c, char ret[HR_FLEET_SESSION])
 	unsigned char sum[SHA256_DIGEST_LENGTH];
 	struct hr_err err = {0};
 	char digits[33];
-	size_t i, n = strlen(key);
+	size_t n = strlen(key);
 
 	if (n == 0) {
 		if (hr_random_hex(digits, 32, &err) < 0)
@@ -348,8 +349,7 @@ name_session(const struct hr_fleet_call *c, char ret[HR_FLEET_SESSION])
 		return hr_e2b_say(c->a, 400, "Idempotency-Key has at most 255 characters");
 	(void)SHA256((const unsigned char *)key, n, sum);
 	(void)snprintf(ret, HR_FLEET_SESSION, "e2b-once-");
-	for (i = 0; i < sizeof(sum); i++)
-		(void)snprintf(ret + 9 + 2 * i, 3, "%02x", sum[i]);
+	hr_quote_hex(ret + 9, sum, sizeof(sum));
 	return 0;
 }
 
@@ -357,11 +357,9 @@ static void
 digest_body(const struct hr_fleet_request *q, char ret[2 * SHA256_DIGEST_LENGTH + 1])
 {
 	unsigned char sum[SHA256_DIGEST_LENGTH];
-	size_t i;
 
 	(void)SHA256((const unsigned char *)q->body, q->body_len, sum);
-	for (i = 0; i < sizeof(sum); i++)
-		(void)snprintf(ret + 2 * i, 3, "%02x", sum[i]);
+	hr_quote_hex(ret, sum, sizeof(sum));
 }
 
 /* Returns a member of the body, or an object without members. */

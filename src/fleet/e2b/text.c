@@ -14,6 +14,7 @@
 #include <openssl/sha.h>
 
 #include "base/text/percent.h"
+#include "base/text/quote.h"
 
 #define KEY_PREFIX "e2b_"
 #define FLEET_PREFIX "hrk_"
@@ -116,13 +117,11 @@ hr_e2b_traffic_token(const char *session_key, char ret[HR_E2B_TRAFFIC_TOKEN])
 {
 	unsigned char sum[SHA256_DIGEST_LENGTH];
 	char text[100];
-	size_t i;
 
 	(void)snprintf(text, sizeof(text), "traffic:%s", session_key);
 	(void)SHA256((const unsigned char *)text, strlen(text), sum);
 	(void)snprintf(ret, HR_E2B_TRAFFIC_TOKEN, "tat_");
-	for (i = 0; i < 20; i++)
-		(void)snprintf(ret + 4 + 2 * i, 3, "%02x", sum[i]);
+	hr_quote_hex(ret + 4, sum, 20);
 }
 
 const char *

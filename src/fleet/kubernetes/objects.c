@@ -15,15 +15,6 @@
 
 #define DATA_MAX (4u << 20)
 
-static void
-hex(const unsigned char *p, size_t n, char *text)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		(void)snprintf(text + 2 * i, 3, "%02x", p[i]);
-}
-
 void
 hr_object_row_name(const char *id, char name[HR_OBJECT_NAME])
 {
@@ -38,7 +29,7 @@ hr_object_session_name(int64_t key, const char *session, char name[HR_OBJECT_NAM
 
 	(void)snprintf(text, sizeof(text), "%" PRId64 "/%s", key, session);
 	hr_fleet_key_sum(text, sum);
-	hex(sum, 20, digits);
+	hr_quote_hex(digits, sum, 20);
 	(void)snprintf(name, HR_OBJECT_NAME, "handrail-session-%s", digits);
 }
 
@@ -196,7 +187,7 @@ hr_object_key_data(
 {
 	char digits[2 * HR_FLEET_KEY_SUM + 1];
 
-	hex(sum, HR_FLEET_KEY_SUM, digits);
+	hr_quote_hex(digits, sum, HR_FLEET_KEY_SUM);
 	hr_buf_addf(b,
 	    "{\"id\":%" PRId64 ",\"scopes\":%d,\"sandboxes\":%" PRId64 ",\"factors\":%" PRId64
 	    ",\"expires\":%" PRId64 ",\"revoked\":%s,\"sum\":\"%s\"",

@@ -141,8 +141,7 @@ begin(struct build *b, const char *const *names, size_t n, char **ret)
 	int r;
 
 	(void)!getrandom(random, sizeof(random), 0); /* getrandom() cannot fail for so few bytes */
-	for (i = 0; i < sizeof(random); i++)
-		(void)snprintf(boundary + 9 + 2 * i, 3, "%02x", random[i]);
+	hr_quote_hex(boundary + 9, random, sizeof(random));
 	(void)snprintf(
 	    type, sizeof(type), "Content-Type: multipart/form-data; boundary=%s", boundary);
 	r = put_form(b, &body, boundary, names, n);
