@@ -10,6 +10,7 @@
 
 #include "base/grow.h"
 #include "base/log.h"
+#include "host/common/proc.h"
 
 struct ids {
 	char (*v)[HR_FLEET_ID];
@@ -196,20 +197,15 @@ on_change(void *arg, const char *id)
 static int
 start_threads(struct hr_fleet *f, struct hr_err *err)
 {
-	pthread_t t;
-	int r = pthread_create(&t, NULL, hr_fleet_clock_thread, f);
+	int r = hr_thread_detached(hr_fleet_clock_thread, f, err);
 	unsigned i;
 
-	if (r == 0)
-		(void)pthread_detach(t);
 	for (i = 0; r == 0 && i < f->set.jobs; i++)
-		if ((r = pthread_create(&t, NULL, hr_fleet_job_thread, f)) == 0)
-			(void)pthread_detach(t);
-	if (r == 0 && f->engine->watch != NULL &&
-	    (r = pthread_create(&t, NULL, hr_fleet_watch_thread, f)) == 0)
-		(void)pthread_detach(t);
+		r = hr_thread_detached(hr_fleet_job_thread, f, err);
+	if (r == 0 && f->engine->watch != NULL)
+		r = hr_thread_detached(hr_fleet_watch_thread, f, err);
 	if (r != 0)
-		return hr_err_sys(err, r, "start a thread");
+		return -1;
 	return f->store->ops->watch != NULL ? f->store->ops->watch(f->store, on_change, f, err) : 0;
 }
 

@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "host/common/proc.h"
 #include "fleet/visits.h"
 
 #define BACKLOG 4096 /* somaxconn caps this: nginx is refused if the queue is full */
@@ -256,18 +257,15 @@ count(struct hr_fleet_server *s, int change)
 
 /* Starts a thread. Everything is allocated first: a thread that replaces a stream's cannot fail. */
 static int
-add_thread(struct hr_fleet_server *s)
+add_thread(struct hr_fleet_server *s, struct hr_err *err)
 {
 	struct place *p = new_place(s);
-	pthread_t t;
 	int r;
 
 	if (p == NULL)
-		return ENOMEM;
+		return hr_err_nomem(err);
 	count(s, 1);
-	r = pthread_create(&t, NULL, serve_thread, p);
-	if (r == 0)
-		(void)pthread_detach(t);
+	r = hr_thread_detached(serve_thread, p, err);
 	if (r != 0) {
 		count(s, -1);
 		free(p);
@@ -349,7 +347,7 @@ serve_one(struct hr_fleet_server *s, struct place *p)
 	hr_fleet_visit(param(fcgi, "HANDRAIL_CLIENT"), a.e2b);
 	/* after an unread body, libfcgi would wait for nginx to close its end */
 	(void)(whole ? FCGX_Detach(fcgi) : FCGX_Attach(fcgi));
-	if (a.stream != NULL && !(replaced = add_thread(s) == 0)) {
+	if (a.stream != NULL && !(replaced = add_thread(s, NULL) == 0)) {
 		(void)hr_fleet_say(&a, 503, "no thread for another stream");
 		a.type = "application/json";
 	}
@@ -460,11 +458,8 @@ hr_fleet_serve(const struct hr_fleet_api *api, int fd, unsigned threads, struct 
 		return NULL;
 	}
 	for (i = 0; r == 0 && i < threads; i++)
-		r = add_thread(s);
-	if (r == 0)
-		return s;
-	(void)hr_err_sys(err, r, "start a thread");
-	return NULL; /* the existing threads use it */
+		r = add_thread(s, err);
+	return r == 0 ? s : NULL; /* the existing threads use it */
 }
 
 void

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/random.h"
+#include "host/common/proc.h"
 #include "fleet/build/buildform.h"
 #include "fleet/build/build_int.h"
 #include "proto/json.h"
@@ -214,7 +215,6 @@ hr_fleet_builds_open(const char *dir, int64_t upload_s, const struct hr_fleet_en
     void *self, struct hr_err *err)
 {
 	struct hr_fleet_builds *b = calloc(1, sizeof(*b));
-	pthread_t t;
 	int r, i;
 
 	if (b == NULL || asprintf(&b->dir, "%s/builds", dir) < 0) {
@@ -229,12 +229,8 @@ hr_fleet_builds_open(const char *dir, int64_t upload_s, const struct hr_fleet_en
 	r = hr_fleet_directory(b->dir, err);
 	if (r == 0)
 		r = load(b, err);
-	for (i = 0; r == 0 && i < AT_ONCE; i++) {
-		if ((r = pthread_create(&t, NULL, build_thread, b)) != 0)
-			(void)hr_err_sys(err, r, "start a thread");
-		else
-			(void)pthread_detach(t);
-	}
+	for (i = 0; r == 0 && i < AT_ONCE; i++)
+		r = hr_thread_detached(build_thread, b, err);
 	return r == 0 ? b : NULL; /* never freed: the threads use it until the process ends */
 }
 

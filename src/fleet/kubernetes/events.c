@@ -21,6 +21,7 @@
 #include "base/grow.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "host/common/proc.h"
 #include "proto/json.h"
 
 #define DETAIL_MAX 16384
@@ -338,5 +339,5 @@ hr_kube_store_watch_events(struct hr_kube_store *s, struct hr_err *err)
 	if (first.seq - 1 > e->lost)
 		e->lost = first.seq - 1; /* the server has dropped the earlier events */
 	(void)pthread_mutex_unlock(&e->lock);
-	return hr_kube_store_thread(s, watch_thread, err);
+	return hr_thread_detached(watch_thread, s, err);
 }

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "host/client/rest.h"
+#include "host/common/proc.h"
 #include "proto/json.h"
 
 #define PATIENCE_MS 5000 /* ms; callers queue (far.c) */
@@ -413,18 +414,6 @@ on_event(void *arg, enum hr_kube_event event, struct json_object *o)
 	return 0;
 }
 
-int
-hr_kube_store_thread(struct hr_kube_store *s, void *(*fn)(void *arg), struct hr_err *err)
-{
-	pthread_t t;
-	int r = pthread_create(&t, NULL, fn, s);
-
-	if (r != 0)
-		return hr_err_sys(err, r, "start a thread");
-	(void)pthread_detach(t);
-	return 0;
-}
-
 void
 hr_kube_store_follow(struct hr_kube_store *s, struct hr_kube *k, const char *kind,
     const char *selector, const char *what, hr_kube_event_fn *fn)
@@ -457,7 +446,7 @@ watch(struct hr_store *base, void (*fn)(void *arg, const char *id), void *arg, s
 	s->arg = arg;
 	if (hr_kube_store_watch_events(s, err) != 0 || hr_kube_store_write_uses(s, err) != 0)
 		return -1;
-	return hr_kube_store_thread(s, watch_thread, err);
+	return hr_thread_detached(watch_thread, s, err);
 }
 
 /* ---- the table ---- */

@@ -80,9 +80,7 @@ hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind, c
 int hr_kube_store_delete(
     struct hr_kube_store *s, const char *name, const char *version, struct hr_err *err);
 
-/* Runs fn(s) in a thread of its own. */
-int hr_kube_store_thread(struct hr_kube_store *s, void *(*fn)(void *arg), struct hr_err *err);
-/* Runs such a thread: calls fn(s, ...) for all changes of objects of that kind ("secrets"). `what`
+/* Runs the thread of a watch: calls fn(s, ...) for all changes of objects of that kind ("secrets"). `what`
  * names the watch in the log when it fails and is retried. */
 void hr_kube_store_follow(struct hr_kube_store *s, struct hr_kube *k, const char *kind,
     const char *selector, const char *what, hr_kube_event_fn *fn) __attribute__((noreturn));

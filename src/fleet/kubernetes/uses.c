@@ -11,6 +11,7 @@
 #include "base/grow.h"
 #include "base/log.h"
 #include "host/client/rest.h"
+#include "host/common/proc.h"
 
 #define AGAIN_MS 2000
 
@@ -88,5 +89,5 @@ hr_kube_store_write_uses(struct hr_kube_store *s, struct hr_err *err)
 	w->making_ms = s->making_ms;
 	memcpy(w->ns, s->ns, sizeof(w->ns));
 	memcpy(w->me, s->me, sizeof(w->me));
-	return hr_kube_store_thread(s, write_thread, err);
+	return hr_thread_detached(write_thread, s, err);
 }

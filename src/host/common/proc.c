@@ -107,3 +107,14 @@ hr_thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg, struct hr_err
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r == 0 ? 0 : hr_err_sys(err, r, "start a thread");
 }
+
+int
+hr_thread_detached(void *(*fn)(void *arg), void *arg, struct hr_err *err)
+{
+	pthread_t t;
+
+	if (hr_thread_start(&t, fn, arg, err) != 0)
+		return -1;
+	(void)pthread_detach(t);
+	return 0;
+}

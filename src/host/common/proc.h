@@ -17,5 +17,7 @@ void hr_proc_end(pid_t pid, int watch_fd, int patience_ms);
 
 /* Starts a thread with all signals blocked: the caller's threads get them. */
 int hr_thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg, struct hr_err *err);
+/* Does the same for a thread that runs until the process ends. */
+int hr_thread_detached(void *(*fn)(void *arg), void *arg, struct hr_err *err);
 
 #endif
