@@ -363,7 +363,7 @@ START_TEST(forward_one_is_slow)
 	    strstr(said, "503") != NULL && strstr(said, "does not exist") != NULL, "%s", said);
 	p.fd = slow;
 	ck_assert_int_eq(poll(&p, 1, 0), 0); /* it still waits */
-	hr_forward_free(f);                  /* and its thread ends with it */
+	hr_forward_drop(&f);                 /* and its thread ends with it */
 	(void)close(slow);
 	(void)close(other);
 	(void)shutdown(x.listener, SHUT_RDWR);

@@ -267,8 +267,7 @@ struct each {
 static int
 on_claim(void *arg, struct json_object *o)
 {
-	struct json_object *labels = hr_json_at(hr_json_at(o, "metadata"), "labels");
-	const char *id = id_of(hr_json_text_or(labels, "session", ""));
+	const char *id = id_of(hr_kube_label(o, "session", ""));
 	const struct each *x = arg;
 
 	if (id != NULL)

@@ -62,8 +62,7 @@ hr_kube_events_done(struct hr_kube_events *e)
 static struct hr_kube_one *
 read_one(struct json_object *o)
 {
-	struct json_object *labels = hr_json_at(hr_json_at(o, "metadata"), "labels");
-	const char *id = hr_json_text_or(labels, ID_LABEL, "");
+	const char *id = hr_kube_label(o, ID_LABEL, "");
 	const char *what = hr_json_text_or(o, "reason", "");
 	const char *detail = hr_json_text_or(o, "message", "");
 	size_t what_len = strnlen(what, WHAT_MAX), detail_len = strnlen(detail, DETAIL_MAX);
@@ -80,7 +79,7 @@ read_one(struct json_object *o)
 	(void)strptime(hr_json_text_or(o, "firstTimestamp", ""), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	e->seq = strtoll(hr_object_version(o), NULL, 10);
 	e->at = (int64_t)timegm(&tm);
-	e->key = strtoll(hr_json_text_or(labels, KEY_LABEL, "0"), NULL, 10);
+	e->key = strtoll(hr_kube_label(o, KEY_LABEL, "0"), NULL, 10);
 	e->size = size;
 	memcpy(e->id, id, HR_FLEET_ID);
 	memcpy(e->what, what, what_len);
@@ -181,9 +180,7 @@ hr_kube_event_write(struct hr_kube_store *s, const char *id, const char *what, c
 	hr_buf_addc(&b, '}');
 	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/events", s->ns);
 	r = hr_buf_check(&b, err);
-	if (r == 0 && (hr_kube_store_away(s, &why) != 0 ||
-			  hr_kube_store_heard(s, hr_kube_call(&s->kube, HR_KUBE_CREATE, path,
-						     hr_buf_str(&b), &o, &why)) != 0)) {
+	if (r == 0 && hr_kube_store_call(s, HR_KUBE_CREATE, path, hr_buf_str(&b), &o, &why) != 0) {
 		/* the change itself has happened all the same */
 		hr_log(HR_LOG_WARNING, "sandbox %s: no event can be written: %.400s", id, why.msg);
 		r = hr_kube_store_fail(&why, err);

@@ -11,6 +11,7 @@
 #include <json-c/json_object.h>
 
 #include "base/text/quote.h"
+#include "host/kubernetes/kube.h"
 #include "proto/json.h"
 
 #define DATA_MAX (4u << 20)
@@ -44,8 +45,7 @@ hr_object_key_name(int64_t id, char name[HR_OBJECT_NAME])
 const char *
 hr_object_kind(struct json_object *o)
 {
-	return hr_json_text_or(
-	    hr_json_at(hr_json_at(o, "metadata"), "labels"), HR_OBJECT_LABEL, "");
+	return hr_kube_label(o, HR_OBJECT_LABEL, "");
 }
 
 const char *
@@ -57,8 +57,7 @@ hr_object_version(struct json_object *o)
 const char *
 hr_object_owner(struct json_object *o)
 {
-	return hr_json_text_or(
-	    hr_json_at(hr_json_at(o, "metadata"), "annotations"), HR_OBJECT_OWNER, "");
+	return hr_kube_note(o, HR_OBJECT_OWNER, "");
 }
 
 struct json_object *

@@ -49,9 +49,9 @@ hr_kube_store_heard(struct hr_kube_store *s, int r)
 	return r;
 }
 
-static int
-call(struct hr_kube_store *s, enum hr_kube_verb verb, const char *path, const char *body,
-    struct json_object **ret, struct hr_err *err)
+int
+hr_kube_store_call(struct hr_kube_store *s, enum hr_kube_verb verb, const char *path,
+    const char *body, struct json_object **ret, struct hr_err *err)
 {
 	memset(&s->kube.status, 0, sizeof(s->kube.status));
 	return hr_kube_store_away(s, err) == 0
@@ -74,7 +74,7 @@ hr_kube_store_get(
 	char path[256];
 
 	path_of(s, name, path);
-	if (call(s, HR_KUBE_GET, path, NULL, ret, &why) == 0)
+	if (hr_kube_store_call(s, HR_KUBE_GET, path, NULL, ret, &why) == 0)
 		return 1;
 	return s->kube.status.code == 404 ? 0 : hr_kube_store_fail(&why, err);
 }
@@ -111,7 +111,7 @@ hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind, c
 	path_of(s, version != NULL ? name : "", path);
 	hr_object_write(&b, s->ns, name, kind, owner, version, data);
 	r = hr_buf_check(&b, err);
-	if (r == 0 && call(s, version != NULL ? HR_KUBE_MERGE : HR_KUBE_CREATE, path,
+	if (r == 0 && hr_kube_store_call(s, version != NULL ? HR_KUBE_MERGE : HR_KUBE_CREATE, path,
 			  hr_buf_str(&b), &o, &why) == 0)
 		r = 1;
 	else if (r == 0 && s->kube.status.code == 409)
@@ -138,7 +138,8 @@ hr_kube_store_delete(
 	path_of(s, name, path);
 	(void)snprintf(body, sizeof(body), "{\"preconditions\":{\"resourceVersion\":\"%s\"}}",
 	    version != NULL ? version : "");
-	if (call(s, HR_KUBE_DELETE, path, version != NULL ? body : "{}", NULL, &why) == 0 ||
+	if (hr_kube_store_call(
+		s, HR_KUBE_DELETE, path, version != NULL ? body : "{}", NULL, &why) == 0 ||
 	    s->kube.status.code == 404 || (version != NULL && s->kube.status.code == 409))
 		return 0;
 	return hr_kube_store_fail(&why, err);

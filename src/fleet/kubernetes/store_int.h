@@ -66,6 +66,9 @@ int hr_kube_store_fail(const struct hr_err *why, struct hr_err *err);
 int hr_kube_store_away(const struct hr_kube_store *s, struct hr_err *err);
 /* Notes a request's result r, and returns r. */
 int hr_kube_store_heard(struct hr_kube_store *s, int r);
+/* Sends a request, with both of the above. */
+int hr_kube_store_call(struct hr_kube_store *s, enum hr_kube_verb verb, const char *path,
+    const char *body, struct json_object **ret, struct hr_err *err);
 /* Reads an object. Returns 1 with *ret (which the caller owns; ret may be NULL), 0 if there is
  * none, or -1. */
 int hr_kube_store_get(
@@ -80,8 +83,8 @@ hr_kube_store_put(struct hr_kube_store *s, const char *name, const char *kind, c
 int hr_kube_store_delete(
     struct hr_kube_store *s, const char *name, const char *version, struct hr_err *err);
 
-/* Runs the thread of a watch: calls fn(s, ...) for all changes of objects of that kind ("secrets"). `what`
- * names the watch in the log when it fails and is retried. */
+/* Runs the thread of a watch: calls fn(s, ...) for all changes of objects of that kind ("secrets").
+ * `what` names the watch in the log when it fails and is retried. */
 void hr_kube_store_follow(struct hr_kube_store *s, struct hr_kube *k, const char *kind,
     const char *selector, const char *what, hr_kube_event_fn *fn) __attribute__((noreturn));
 

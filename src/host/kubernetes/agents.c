@@ -110,8 +110,7 @@ hr_kubernetes_replaced(struct json_object *pod)
 	char uid[HR_KUBERNETES_UID];
 
 	return hr_kubernetes_owner(pod, uid) &&
-	       hr_json_at(hr_json_at(hr_json_at(pod, "metadata"), "annotations"),
-		   HR_KUBERNETES_FIRST) == NULL;
+	       hr_kube_note(pod, HR_KUBERNETES_FIRST, NULL) == NULL;
 }
 
 int
@@ -141,8 +140,7 @@ int
 hr_kubernetes_scale(
     struct hr_kubernetes *d, const char *uid, bool run, struct json_object *pod, struct hr_err *err)
 {
-	const char *taken = hr_json_text_or(
-	    hr_json_at(hr_json_at(pod, "metadata"), "labels"), HR_KUBERNETES_TAKEN, NULL);
+	const char *taken = hr_kube_label(pod, HR_KUBERNETES_TAKEN, NULL);
 	HR_BUF(b, 4096);
 
 	if (know(d, err) != 0)

@@ -430,7 +430,7 @@ hr_forward_new(const struct hr_config *c, const char *const *env, const char *po
 	for (i = 0; i < CONNECTIONS; i++)
 		f->v[i].local = -1;
 	if (hr_kube_init(&f->kube, c, env, CALL_MS, err) != 0) {
-		hr_forward_free(f);
+		hr_forward_drop(&f);
 		return NULL;
 	}
 	f->pod_path = strdup(pod_path);
@@ -447,17 +447,19 @@ hr_forward_new(const struct hr_config *c, const char *const *env, const char *po
 		if (f->started)
 			return f;
 	}
-	hr_forward_free(f);
+	hr_forward_drop(&f);
 	return NULL;
 }
 
 void
-hr_forward_free(struct hr_forward *f)
+hr_forward_drop(struct hr_forward **io)
 {
+	struct hr_forward *f = *io;
 	size_t i;
 
 	if (f == NULL)
 		return;
+	*io = NULL;
 	/* the write cannot fail: the counter is far from its limit */
 	if (f->started) {
 		(void)eventfd_write(f->stop_fd, 1);

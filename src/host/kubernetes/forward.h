@@ -13,7 +13,8 @@ struct hr_forward;
  * connection to the pod in advance. Returns NULL with *err set. */
 struct hr_forward *hr_forward_new(const struct hr_config *c, const char *const *env,
     const char *pod_path, int port, bool early, struct hr_err *err);
-void hr_forward_free(struct hr_forward *f); /* Closes the forward; f may be NULL. */
+/* Closes the forward *io, which may be NULL, and sets it to NULL. */
+void hr_forward_drop(struct hr_forward **io);
 
 /* Returns the socket's path: only this process can reach it, as it is nowhere in the file
  * system. */

@@ -215,6 +215,21 @@ hr_kube_call(struct hr_kube *k, enum hr_kube_verb verb, const char *path, const 
 	return r;
 }
 
+/* ---- objects ---- */
+
+const char *
+hr_kube_label(struct json_object *o, const char *name, const char *otherwise)
+{
+	return hr_json_text_or(hr_json_at(hr_json_at(o, "metadata"), "labels"), name, otherwise);
+}
+
+const char *
+hr_kube_note(struct json_object *o, const char *name, const char *otherwise)
+{
+	return hr_json_text_or(
+	    hr_json_at(hr_json_at(o, "metadata"), "annotations"), name, otherwise);
+}
+
 /* ---- lists ---- */
 
 /* Returns true if the answer is a list; Go writes null for an empty one. Anything else must not

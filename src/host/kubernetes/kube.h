@@ -63,6 +63,10 @@ typedef int hr_kube_event_fn(void *arg, enum hr_kube_event event, struct json_ob
 int hr_kube_watch(struct hr_kube *k, const char *path, const char *selector, hr_kube_event_fn *fn,
     void *arg, struct hr_err *err);
 
+/* Returns a label or an annotation of an object, or `otherwise` without one. */
+const char *hr_kube_label(struct json_object *o, const char *name, const char *otherwise);
+const char *hr_kube_note(struct json_object *o, const char *name, const char *otherwise);
+
 /* Passes lines of a log to fn: the existing ones, or with `follow` until fn returns non-zero or the
  * container ends. `query` follows "container=runtime", such as "&tailLines=20". */
 int hr_kube_logs(struct hr_kube *k, const char *pod_path, bool follow, const char *query,

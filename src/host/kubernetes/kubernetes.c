@@ -31,7 +31,7 @@ kubernetes_free(void *self)
 {
 	struct hr_kubernetes *d = self;
 
-	hr_forward_free(d->forward);
+	hr_forward_drop(&d->forward);
 	hr_kube_done(&d->kube);
 	free(d->name);
 	free(d->ns);
@@ -228,8 +228,7 @@ kubernetes_undo(void *self, struct hr_err *err)
 	struct hr_kubernetes *d = self;
 
 	(void)err;
-	hr_forward_free(d->forward);
-	d->forward = NULL;
+	hr_forward_drop(&d->forward);
 	hr_kubernetes_take_back(d);
 	return 0;
 }
@@ -347,9 +346,7 @@ label(struct hr_kubernetes *d, struct json_object **ret, struct hr_err *err)
 		return 0;
 	if (d->kube.status.code == 0 &&
 	    hr_kube_call(&d->kube, HR_KUBE_GET, path, NULL, ret, NULL) == 0 &&
-	    strcmp(hr_json_text_or(
-		       hr_json_at(hr_json_at(*ret, "metadata"), "labels"), HR_KUBERNETES_TAKEN, ""),
-		d->h->sid) == 0)
+	    strcmp(hr_kube_label(*ret, HR_KUBERNETES_TAKEN, ""), d->h->sid) == 0)
 		return 0;
 	return hr_err_pass(err, &why);
 }
@@ -381,8 +378,7 @@ kubernetes_adopt(void *self, const char *sid, const char *record, struct hr_err 
 	(void)sid; /* the record names the sandbox */
 	if (take(d, record, err) == 0)
 		return 0;
-	hr_forward_free(d->forward);
-	d->forward = NULL;
+	hr_forward_drop(&d->forward);
 	free(d->key);
 	d->key = NULL;
 	(void)set_own_name(d, NULL);
@@ -486,8 +482,7 @@ kubernetes_close(void *self, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 
-	hr_forward_free(d->forward);
-	d->forward = NULL;
+	hr_forward_drop(&d->forward);
 	if (hr_config_bool(d->h->config, "sandbox.keep_runtime_alive"))
 		return 0;
 	return hr_kubernetes_end(d, false, err);
@@ -498,8 +493,7 @@ kubernetes_destroy(void *self, struct hr_err *err)
 {
 	struct hr_kubernetes *d = self;
 
-	hr_forward_free(d->forward);
-	d->forward = NULL;
+	hr_forward_drop(&d->forward);
 	return hr_kubernetes_end(d, true, err);
 }
 

@@ -165,13 +165,10 @@ static int
 on_class(void *arg, struct json_object *o)
 {
 	char **name = arg;
-	struct json_object *meta = hr_json_at(o, "metadata");
 
-	if (strcmp(hr_json_text_or(hr_json_at(meta, "annotations"),
-		       "storageclass.kubernetes.io/is-default-class", ""),
-		"true") != 0)
+	if (strcmp(hr_kube_note(o, "storageclass.kubernetes.io/is-default-class", ""), "true") != 0)
 		return 0;
-	*name = strdup(hr_json_text_or(meta, "name", "?"));
+	*name = strdup(hr_json_text_or(hr_json_at(o, "metadata"), "name", "?"));
 	return 1;
 }
 
@@ -415,10 +412,8 @@ static int
 tell(void *arg, enum hr_kube_event event, struct json_object *o)
 {
 	struct told *t = arg;
-	struct json_object *meta = hr_json_at(o, "metadata"), *labels = hr_json_at(meta, "labels");
-	const char *name = hr_json_text_or(meta, "name", "");
-	const char *sid =
-	    hr_json_text_or(labels, HR_KUBERNETES_TAKEN, hr_json_text_or(labels, "session", ""));
+	const char *name = hr_json_text_or(hr_json_at(o, "metadata"), "name", "");
+	const char *sid = hr_kube_label(o, HR_KUBERNETES_TAKEN, hr_kube_label(o, "session", ""));
 
 	if (event == HR_KUBE_LISTED)
 		return tell_gone(t);

@@ -51,8 +51,7 @@ hr_kubernetes_get(struct hr_kubernetes *d, enum hr_kubernetes_what what, struct 
 int
 hr_kubernetes_check_owner(struct hr_kubernetes *d, struct json_object *o, struct hr_err *err)
 {
-	const char *owner = hr_json_text_at(
-	    hr_json_at(hr_json_at(o, "metadata"), "annotations"), HR_KUBERNETES_OWNER);
+	const char *owner = hr_kube_note(o, HR_KUBERNETES_OWNER, NULL);
 	char who[HR_OWNER];
 
 	hr_owner(who);
@@ -69,9 +68,7 @@ hr_kubernetes_check_owner(struct hr_kubernetes *d, struct json_object *o, struct
 static bool
 is_ours(struct json_object *o, const struct hr_kubernetes_made *m)
 {
-	struct json_object *notes = hr_json_at(hr_json_at(o, "metadata"), "annotations");
-
-	return strcmp(hr_json_text_or(notes, HR_KUBERNETES_CALL, ""), m->call) == 0;
+	return strcmp(hr_kube_note(o, HR_KUBERNETES_CALL, ""), m->call) == 0;
 }
 
 void
@@ -85,8 +82,7 @@ hr_kubernetes_uid(struct json_object *o, char uid[HR_KUBERNETES_UID])
 static bool
 is_handrails(struct json_object *o)
 {
-	return strcmp(hr_json_text_or(hr_json_at(hr_json_at(o, "metadata"), "labels"), "app", ""),
-		   "openhands-runtime") == 0;
+	return strcmp(hr_kube_label(o, "app", ""), "openhands-runtime") == 0;
 }
 
 /* Creates an object. Returns 0 without a uid if another process created it. Recognises its own

@@ -19,8 +19,7 @@
 const char *
 hr_kubernetes_paused(struct json_object *claim)
 {
-	return hr_json_text_or(
-	    hr_json_at(hr_json_at(claim, "metadata"), "annotations"), HR_KUBERNETES_PAUSED, "");
+	return hr_kube_note(claim, HR_KUBERNETES_PAUSED, "");
 }
 
 int

@@ -42,8 +42,7 @@ hr_kubernetes_reach(struct hr_kubernetes *d, bool early, struct hr_err *err)
 
 	if (hr_kubernetes_open_kube(d, err) != 0)
 		return -1;
-	hr_forward_free(d->forward);
-	d->forward = NULL;
+	hr_forward_drop(&d->forward);
 	if (strcmp(how, "pod") == 0)
 		return reach_pod(d, err);
 	if (strcmp(how, "service") == 0 || (strcmp(how, "auto") == 0 && d->kube.login.inside))

@@ -15,9 +15,8 @@
 
 #define PART 200
 
-/* Keeps one line without terminal control characters. */
-static void
-keep(char *to, size_t cap, const char *text, size_t len)
+void
+hr_kube_status_text(char *to, size_t cap, const char *text, size_t len)
 {
 	HR_BUF(b, 16384);
 
@@ -36,8 +35,8 @@ hr_kube_status_of(struct hr_kube_status *ret, struct json_object *o)
 		return false;
 	if (code > 0 && code < 1000)
 		ret->code = (int)code;
-	keep(ret->reason, sizeof(ret->reason), reason, strlen(reason));
-	keep(ret->message, sizeof(ret->message), text, strlen(text));
+	hr_kube_status_text(ret->reason, sizeof(ret->reason), reason, strlen(reason));
+	hr_kube_status_text(ret->message, sizeof(ret->message), text, strlen(text));
 	return true;
 }
 
@@ -49,7 +48,7 @@ hr_kube_status_read(struct hr_kube_status *ret, int code, const char *p, size_t 
 	memset(ret, 0, sizeof(*ret));
 	ret->code = code;
 	if (len == 0 || hr_json_decode_foreign(p, len, &o, NULL) != 0 || !hr_kube_status_of(ret, o))
-		keep(ret->message, sizeof(ret->message), p != NULL ? p : "", len);
+		hr_kube_status_text(ret->message, sizeof(ret->message), p != NULL ? p : "", len);
 }
 
 bool

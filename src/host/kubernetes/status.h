@@ -21,4 +21,8 @@ bool hr_kube_status_of(struct hr_kube_status *ret, struct json_object *o);
 int hr_kube_status_error(const struct hr_kube_status *s, struct hr_err *err);
 bool hr_kube_status_is(const struct hr_kube_status *s, const char *reason);
 
+/* Copies a message of the server, as much as fits, as one line without terminal control
+ * characters. */
+void hr_kube_status_text(char *to, size_t cap, const char *text, size_t len);
+
 #endif

@@ -6,19 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text/quote.h"
+#include "base/span.h"
+#include "host/kubernetes/status.h"
 #include "proto/json.h"
 
 #define SHOWN 360
 
-/* Copies the server's message as one line. */
 static const char *
 words(char to[SHOWN], const char *text)
 {
-	HR_BUF(b, 16384);
-
-	hr_quote_text(&b, text, strnlen(text, 2000));
-	(void)snprintf(to, SHOWN, "%s", hr_buf_str(&b));
+	hr_kube_status_text(to, SHOWN, text, strlen(text));
 	return to;
 }
 
@@ -26,15 +23,6 @@ static struct json_object *
 condition(struct json_object *status, const char *type)
 {
 	return hr_json_find(hr_json_at(status, "conditions"), "type", type);
-}
-
-static bool
-one_of(const char *word, const char *const *list)
-{
-	for (; *list != NULL; list++)
-		if (strcmp(word, *list) == 0)
-			return true;
-	return false;
 }
 
 static void
@@ -71,13 +59,13 @@ waiting(struct hr_kube_why *ret, struct json_object *container, struct json_obje
 	char name[SHOWN], text[SHOWN];
 
 	/* a failed pull may succeed later, but not if the image does not exist */
-	if (one_of(reason, image) || (strcmp(reason, "ErrImagePull") == 0 && final)) {
+	if (hr_is_one_of(reason, image) || (strcmp(reason, "ErrImagePull") == 0 && final)) {
 		ret->progress = HR_KUBE_FAILED;
 		(void)snprintf(ret->text, sizeof(ret->text),
 		    "its image %.160s is not available (%s): %s",
 		    words(name, hr_json_text_or(container, "image", "")), reason,
 		    words(text, message));
-	} else if (one_of(reason, start)) {
+	} else if (hr_is_one_of(reason, start)) {
 		ret->progress = HR_KUBE_FAILED;
 		ret->ran = strcmp(reason, "CrashLoopBackOff") == 0;
 		(void)snprintf(ret->text, sizeof(ret->text),
