@@ -106,7 +106,8 @@ hr_fleet_alert_start(struct hr_fleet *f, const struct hr_fleet_key *k,
 static void
 put(struct hr_buf *b, const struct hr_fleet_alert_at *a)
 {
-	hr_buf_adds(b, b->p[b->len - 1] == '[' ? "{" : ",{");
+	hr_json_put_comma(b);
+	hr_buf_addc(b, '{');
 	hr_json_put_named(b, "alert", names[a->what]);
 	hr_json_put_named(b, "detail", a->detail);
 }

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "proto/json.h"
 
 static void
 count(void *arg, const struct hr_fleet_row *row)
@@ -59,11 +60,12 @@ put(struct hr_buf *b, const struct hr_fleet_level *l)
 {
 	const int64_t *n = l->states;
 
+	hr_json_put_comma(b);
 	hr_buf_addf(b,
-	    "%s{\"time\":%" PRId64 ",\"running\":%" PRId64 ",\"paused\":%" PRId64
+	    "{\"time\":%" PRId64 ",\"running\":%" PRId64 ",\"paused\":%" PRId64
 	    ",\"changing\":%" PRId64 ",\"warming\":%" PRId64 ",\"warm\":%" PRId64
 	    ",\"wanted\":%" PRId64 ",\"factors\":%" PRId64 "}",
-	    b->p[b->len - 1] == '[' ? "" : ",", l->time, n[HR_FLEET_RUNNING], n[HR_FLEET_PAUSED],
+	    l->time, n[HR_FLEET_RUNNING], n[HR_FLEET_PAUSED],
 	    n[HR_FLEET_STARTING] + n[HR_FLEET_PAUSING] + n[HR_FLEET_RESUMING] +
 		n[HR_FLEET_STOPPING],
 	    n[HR_FLEET_WARMING], n[HR_FLEET_WARM], l->wanted, l->factors);

@@ -82,6 +82,8 @@ int hr_json_put_text(struct hr_buf *b, const char *p, size_t len, enum hr_json_b
  * member; U+FFFD replaces invalid UTF-8. name must need no escapes. */
 void hr_json_put_member(struct hr_buf *b, const char *name, struct hr_span text);
 void hr_json_put_named(struct hr_buf *b, const char *name, const char *text);
+/* Appends a comma unless b is empty or ends with '[' or '{': it has no entry yet. */
+void hr_json_put_comma(struct hr_buf *b);
 
 /* Appends any value, without keys that begin with "_sa", as FastAPI's encoder does. Returns -1 for
  * a NaN, an infinity or a surrogate. */

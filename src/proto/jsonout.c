@@ -275,9 +275,8 @@ hr_json_put(struct hr_buf *b, struct json_object *v)
 void
 hr_json_put_member(struct hr_buf *b, const char *name, struct hr_span text)
 {
-	bool first = b->len == 0 || b->p[b->len - 1] == '{';
-
-	hr_buf_addf(b, "%s\"%s\":", first ? "" : ",", name);
+	hr_json_put_comma(b);
+	hr_buf_addf(b, "\"%s\":", name);
 	if (text.p != NULL)
 		(void)hr_json_put_str(b, text.p, text.len, HR_JSON_REPLACE);
 	else
@@ -304,4 +303,11 @@ void
 hr_json_put_whole(struct hr_buf *b, struct json_object *v)
 {
 	(void)put_value(b, v, (struct form){.bad = HR_JSON_REPLACE, .whole = true});
+}
+
+void
+hr_json_put_comma(struct hr_buf *b)
+{
+	if (b->len > 0 && strchr("[{", b->p[b->len - 1]) == NULL)
+		hr_buf_addc(b, ',');
 }

@@ -394,6 +394,28 @@ START_TEST(found_by_a_member)
 }
 END_TEST
 
+/* A buffer that got no memory, or has no room, is empty: nothing precedes its end. */
+START_TEST(commas)
+{
+	HR_BUF(b, 100);
+	HR_BUF(full, 0);
+
+	hr_json_put_comma(&b);
+	hr_buf_adds(&b, "[");
+	hr_json_put_comma(&b);
+	hr_buf_adds(&b, "{");
+	hr_json_put_named(&b, "a", "x");
+	hr_json_put_named(&b, "b", "y");
+	hr_buf_adds(&b, "}");
+	hr_json_put_comma(&b);
+	ck_assert_str_eq(hr_buf_str(&b), "[{\"a\":\"x\",\"b\":\"y\"},");
+	hr_buf_adds(&full, "[");
+	hr_json_put_comma(&full);
+	ck_assert_int_ne(hr_buf_check(&full, NULL), 0);
+	ck_assert_str_eq(hr_buf_str(&full), "");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -418,6 +440,7 @@ main(void)
 	tcase_add_test(c, a_text_with_a_null_character_is_none);
 	tcase_add_test(c, reasons);
 	tcase_add_test(c, found_by_a_member);
+	tcase_add_test(c, commas);
 	suite_add_tcase(s, c);
 	return lines_run(s);
 }

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "fleet/api/api_int.h"
+#include "fleet/fleet_int.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -86,6 +87,16 @@ hr_fleet_refuse_crowd(struct hr_fleet_answer *a)
 {
 	(void)hr_fleet_say(a, 429, "many requests of this key wait already");
 	a->retry_after_s = HR_FLEET_BUSY_S;
+}
+
+bool
+hr_fleet_call_turn(struct hr_fleet_call *c, struct hr_fleet_place *ret)
+{
+	bool taken = hr_fleet_turn_take(c->api->fleet, ret, c->key.id);
+
+	if (!taken)
+		hr_fleet_refuse_crowd(c->a);
+	return taken;
 }
 
 /* the routes; rows with a "/" at their end take everything below it */

@@ -40,6 +40,9 @@ struct hr_fleet_place;
 bool hr_fleet_call_enter(struct hr_fleet_call *c, struct hr_fleet_place *p);
 void hr_fleet_call_leave(struct hr_fleet *f, struct hr_fleet_place *p);
 
+/* Takes a waiting place for a search in the store. Returns false after it has answered that the key
+ * has too many. */
+bool hr_fleet_call_turn(struct hr_fleet_call *c, struct hr_fleet_place *ret);
 /* Answers that too many requests of this key wait already. */
 void hr_fleet_refuse_crowd(struct hr_fleet_answer *a);
 

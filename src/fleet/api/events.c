@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "proto/json.h"
 
 #define SHOWN 50
 #define PAGE_MAX 1000
@@ -111,8 +112,7 @@ put_paged(void *arg, int64_t seq, int64_t at, const char *id, const char *what, 
 
 	if (b->len >= PAGE_BYTES)
 		return;
-	if (b->p[b->len - 1] != '[')
-		hr_buf_addc(b, ',');
+	hr_json_put_comma(b);
 	hr_fleet_put_event(b, seq, at, id, what, detail);
 }
 
@@ -124,10 +124,8 @@ page(struct hr_fleet_call *c, const struct choice *q)
 	struct hr_err err = {0};
 	int r;
 
-	if (!hr_fleet_turn_take(f, &turn, c->key.id)) {
-		hr_fleet_refuse_crowd(c->a);
+	if (!hr_fleet_call_turn(c, &turn))
 		return;
-	}
 	c->a->status = 200;
 	hr_buf_adds(&c->a->body, "{\"events\":[");
 	(void)pthread_mutex_lock(&f->lock);

@@ -123,8 +123,7 @@ put_part(const struct hr_fleet_call *c, struct choice *q, const struct part *p, 
 		put_position(c->api->fleet, &p->rows[i], ret_last);
 		if (!is_chosen(q, &p->rows[i]))
 			continue;
-		if (b->p[b->len - 1] != '[')
-			hr_buf_addc(b, ',');
+		hr_json_put_comma(b);
 		hr_fleet_put_object(b, c->api, c->q, &p->rows[i]);
 		hr_buf_addc(b, '}');
 		q->left--;
@@ -176,10 +175,8 @@ hr_fleet_call_list(struct hr_fleet_call *c)
 	q.left = hr_fleet_query_limit(c);
 	if (q.left == 0)
 		return;
-	if (!hr_fleet_turn_take(f, &turn, c->key.id)) {
-		hr_fleet_refuse_crowd(c->a);
+	if (!hr_fleet_call_turn(c, &turn))
 		return;
-	}
 	c->a->status = 200;
 	hr_buf_adds(&c->a->body, "{\"runtimes\":[");
 	if (put_page(c, &q, strlen(last) < POSITION ? last : "-", &err) == 0)
@@ -218,10 +215,8 @@ hr_fleet_call_batch(struct hr_fleet_call *c)
 		(void)hr_fleet_say(c->a, 400, "ask for at most 100 ids at once");
 		return;
 	}
-	if (!hr_fleet_turn_take(f, &turn, c->key.id)) {
-		hr_fleet_refuse_crowd(c->a);
+	if (!hr_fleet_call_turn(c, &turn))
 		return;
-	}
 	c->a->status = 200;
 	hr_buf_addc(&c->a->body, '[');
 	while (found >= 0 && hr_fleet_query_next(&session, &query, "ids")) {
@@ -234,8 +229,7 @@ hr_fleet_call_batch(struct hr_fleet_call *c)
 		(void)pthread_mutex_unlock(&f->lock);
 		if (found != 1)
 			continue;
-		if (c->a->body.p[c->a->body.len - 1] != '[')
-			hr_buf_addc(&c->a->body, ',');
+		hr_json_put_comma(&c->a->body);
 		hr_fleet_put_object(&c->a->body, c->api, c->q, &row);
 		hr_buf_addc(&c->a->body, '}');
 	}

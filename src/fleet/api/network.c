@@ -85,8 +85,7 @@ put_events(struct hr_buf *b, char *text)
 
 		if (*at == '\0' || hr_json_decode_foreign(at, strlen(at), &o, NULL) != 0)
 			continue;
-		if (b->p[b->len - 1] != '[')
-			hr_buf_addc(b, ',');
+		hr_json_put_comma(b);
 		hr_json_put_whole(b, o);
 	}
 	hr_buf_adds(b, "]}");

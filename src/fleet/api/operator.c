@@ -38,7 +38,8 @@ add_key(void *arg, const struct hr_fleet_key *k)
 static void
 put_key(struct hr_buf *b, const struct hr_fleet_key *k, const char *limit)
 {
-	hr_buf_addf(b, "%s{\"id\":%" PRId64, b->p[b->len - 1] == '[' ? "" : ",", k->id);
+	hr_json_put_comma(b);
+	hr_buf_addf(b, "{\"id\":%" PRId64, k->id);
 	hr_json_put_named(b, "name", k->name);
 	hr_buf_addf(b,
 	    ",\"scopes\":[%s%s%s],\"sandboxes\":%" PRId64 ",\"factors\":%" PRId64
@@ -253,8 +254,8 @@ put_sandbox(void *arg, const struct hr_fleet_row *row)
 	struct hr_buf *b = arg;
 	const char *image = "";
 
-	hr_buf_addf(b, "%s{\"runtime_id\":\"%s\",\"key\":%" PRId64,
-	    b->p[b->len - 1] == '[' ? "" : ",", row->id, row->key);
+	hr_json_put_comma(b);
+	hr_buf_addf(b, "{\"runtime_id\":\"%s\",\"key\":%" PRId64, row->id, row->key);
 	hr_json_put_named(b, "session_id", row->session);
 	hr_buf_addf(b,
 	    ",\"state\":\"%s\",\"resource_factor\":%" PRId64 ",\"created\":%" PRId64
@@ -274,12 +275,12 @@ static int
 change_sandbox(struct hr_fleet_call *c)
 {
 	static const struct {
-		const char *method, *path;
+		const char *path;
 		enum hr_fleet_change what;
 	} of[] = {
-	    {"POST", "sandboxes/stop", HR_FLEET_STOP},
-	    {"POST", "sandboxes/pause", HR_FLEET_PAUSE},
-	    {"POST", "sandboxes/resume", HR_FLEET_RESUME},
+	    {"sandboxes/stop", HR_FLEET_STOP},
+	    {"sandboxes/pause", HR_FLEET_PAUSE},
+	    {"sandboxes/resume", HR_FLEET_RESUME},
 	};
 	const char *id = hr_json_text_at(c->body, "runtime_id");
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
@@ -287,10 +288,9 @@ change_sandbox(struct hr_fleet_call *c)
 	struct hr_err err = {0};
 	size_t i = 0;
 
-	while (i < sizeof(of) / sizeof(*of) &&
-	       (strcmp(of[i].path, c->rest) != 0 || strcmp(of[i].method, c->q->method) != 0))
+	while (i < sizeof(of) / sizeof(*of) && strcmp(of[i].path, c->rest) != 0)
 		i++;
-	if (i == sizeof(of) / sizeof(*of))
+	if (i == sizeof(of) / sizeof(*of) || strcmp(c->q->method, "POST") != 0)
 		return -1;
 	if (id == NULL) {
 		(void)hr_fleet_say(c->a, 400, "the body must be {\"runtime_id\": TEXT}");
@@ -299,9 +299,7 @@ change_sandbox(struct hr_fleet_call *c)
 	r = hr_fleet_change(c->api->fleet, 0, id, of[i].what, &row, &err);
 	if (r == HR_FLEET_OK) {
 		c->a->status = 200;
-		hr_buf_adds(&c->a->body, "[");
 		put_sandbox(&c->a->body, &row);
-		hr_buf_drop_front(&c->a->body, 1);
 	} else {
 		hr_fleet_refuse(c->a, r, &row, &err);
 	}
@@ -373,7 +371,8 @@ list_pools(struct hr_fleet *f, struct json_object *body, struct hr_fleet_answer 
 		}
 		if (p->size == 0 && n[0] + n[1] == 0)
 			continue; /* the pool was deleted meanwhile */
-		hr_buf_adds(&a->body, a->body.p[a->body.len - 1] == '[' ? "{" : ",{");
+		hr_json_put_comma(&a->body);
+		hr_buf_addc(&a->body, '{');
 		hr_json_put_named(&a->body, "name", p->name);
 		hr_buf_addf(&a->body,
 		    ",\"size\":%" PRId64 ",\"warming\":%" PRId64 ",\"warm\":%" PRId64

@@ -165,10 +165,8 @@ list(struct hr_fleet_call *c, const struct choice *q)
 	struct hr_err err = {0};
 	int result;
 
-	if (!hr_fleet_turn_take(f, &turn, c->key.id)) {
-		hr_fleet_refuse_crowd(c->a);
+	if (!hr_fleet_call_turn(c, &turn))
 		return;
-	}
 	(void)pthread_mutex_lock(&f->lock);
 	result = f->store->ops->each(f->store, c->key.id, true, keep, &r, &err);
 	if (result == 0)

@@ -348,9 +348,9 @@ put_sample(struct hr_buf *b, const struct sample *s, int64_t cpus)
 	size_t i;
 
 	hr_wall_text(s->at * 1000, at);
-	hr_buf_addf(b,
-	    "%s{\"timestamp\":\"%s\",\"timestampUnix\":%" PRId64 ",\"cpuCount\":%" PRId64,
-	    b->p[b->len - 1] == '[' ? "" : ",", at, s->at, cpus);
+	hr_json_put_comma(b);
+	hr_buf_addf(b, "{\"timestamp\":\"%s\",\"timestampUnix\":%" PRId64 ",\"cpuCount\":%" PRId64,
+	    at, s->at, cpus);
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
 		hr_buf_addf(b, ",\"%s\":%.*f", names[i].ours, names[i].digits, s->v[i]);
 	hr_buf_addc(b, '}');

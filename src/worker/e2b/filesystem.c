@@ -108,8 +108,7 @@ put_listed(struct call *k, int dir, const char *name, const char *path, bool *re
 	if (S_ISLNK(st.st_mode))
 		target = hr_reach_open_as(dir, name, O_PATH, false);
 	*ret_directory = S_ISDIR(st.st_mode);
-	if (k->out.p[k->out.len - 1] != '[')
-		hr_buf_addc(&k->out, ',');
+	hr_json_put_comma(&k->out);
 	(void)hr_e2b_entry_put(&k->out, path, fd, target);
 	return check_length(k);
 }
