@@ -217,6 +217,16 @@ take(struct egress_broker *b, struct egress_policy *p, struct json_object *secre
 	return 0;
 }
 
+/* Retires as the keeper has asked, and answers, since its upgrade waits for that. */
+static void
+retire_asked(struct egress_broker *b)
+{
+	static const struct egress_message m = {.op = EGRESS_RETIRE};
+
+	egress_broker_retire(b);
+	(void)hr_fd_send(b->held->peer, &m, sizeof(m), -1, NULL);
+}
+
 int
 egress_broker_reload(struct egress_broker *b, struct hr_err *err)
 {
@@ -244,7 +254,7 @@ egress_broker_reload(struct egress_broker *b, struct hr_err *err)
 	if (r == 0)
 		r = egress_conn_judge(b);
 	if (b->retired)
-		egress_broker_retire(b);
+		retire_asked(b);
 	return r;
 }
 
@@ -285,12 +295,10 @@ on_asked(void *arg)
 	ssize_t n = hr_fd_recv(b->held->peer, &m, sizeof(m), &fd, NULL);
 
 	hr_fd_close(&fd);
-	if (n <= 0) {
+	if (n <= 0)
 		hr_watch_drop(&b->asked);
-	} else if (n == (ssize_t)sizeof(m) && m.op == EGRESS_RETIRE) {
-		egress_broker_retire(b);
-		(void)hr_fd_send(b->held->peer, &m, sizeof(m), -1, NULL);
-	}
+	else if (n == (ssize_t)sizeof(m) && m.op == EGRESS_RETIRE)
+		retire_asked(b);
 }
 
 static void

@@ -473,6 +473,41 @@ def upgraded(w):
     equal(w.curl("http://allowed.test/"), (0, "outside"))
 
 
+def upgraded_meanwhile(w):
+    """A broker that learns of an upgrade while it waits for a listener makes room for the next one."""
+    if os.geteuid() != 0:
+        raise Skip("needs root: the test reads /proc/PID/syscall of a process that hides itself")
+    if os.uname().machine not in RECVMSG:
+        raise Skip("needs the number of recvmsg on this machine: add it to RECVMSG in this file")
+    w.serve(PUBLIC, 7000, echo)
+    w.names.add(allowed_test=PUBLIC)
+    reload(w, allowOut=["allowed.test:7000"])
+    line, before = Line(w, "allowed.test"), w.broker()
+    os.kill(w.record["pid"], signal.SIGSTOP)
+    w.put(allowOut=["allowed.test:7000", "allowed.test:7001"])
+    with w.talk(op="reload") as f:
+        equal(waits_for_message(before), True)
+        os.kill(w.record["pid"], signal.SIGHUP)  # the keeper looks at signals first
+        os.kill(w.record["pid"], signal.SIGCONT)
+        equal(json.loads(f.readline()), {"ok": True})
+    equal((w.broker() != before, line.say("still")), (True, "still"))
+    equal(sorted(w.ask(op="status")["ports"]), [53, 53, 80, 443, 1080, 3128, 7000, 7001])
+    line.end()
+
+
+RECVMSG = {"x86_64": "47", "aarch64": "212"}
+
+
+def waits_for_message(pid):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        with open("/proc/%d/syscall" % pid) as f:
+            if f.read().split()[0] == RECVMSG[os.uname().machine]:
+                return True
+        select.select([], [], [], 0.01)
+    return False
+
+
 def control(w):
     """reload, status and log; an error keeps the rules."""
     w.serve(PUBLIC, 8080, web(b"outside"))
@@ -1114,8 +1149,8 @@ def storm(w):
 
 
 CASES = (names, version_six, addresses, own_addresses, own_loopback, greetings, by_address, proxies, questions,
-         many_names, killed, upgraded, control, cut, cut_early, patience, ends, bounded, shared, no_cores, hidden,
-         proxied, proxied_inspected, inspected, inspected_changes, inspected_names, prepared, storm)
+         many_names, killed, upgraded, upgraded_meanwhile, control, cut, cut_early, patience, ends, bounded, shared,
+         no_cores, hidden, proxied, proxied_inspected, inspected, inspected_changes, inspected_names, prepared, storm)
 
 
 def main():
