@@ -275,12 +275,12 @@ static int
 change_sandbox(struct hr_fleet_call *c)
 {
 	static const struct {
-		const char *path;
+		const char *method, *path;
 		enum hr_fleet_change what;
 	} of[] = {
-	    {"sandboxes/stop", HR_FLEET_STOP},
-	    {"sandboxes/pause", HR_FLEET_PAUSE},
-	    {"sandboxes/resume", HR_FLEET_RESUME},
+	    {"POST", "sandboxes/stop", HR_FLEET_STOP},
+	    {"POST", "sandboxes/pause", HR_FLEET_PAUSE},
+	    {"POST", "sandboxes/resume", HR_FLEET_RESUME},
 	};
 	const char *id = hr_json_text_at(c->body, "runtime_id");
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
@@ -288,9 +288,10 @@ change_sandbox(struct hr_fleet_call *c)
 	struct hr_err err = {0};
 	size_t i = 0;
 
-	while (i < sizeof(of) / sizeof(*of) && strcmp(of[i].path, c->rest) != 0)
+	while (i < sizeof(of) / sizeof(*of) &&
+	       (strcmp(of[i].path, c->rest) != 0 || strcmp(of[i].method, c->q->method) != 0))
 		i++;
-	if (i == sizeof(of) / sizeof(*of) || strcmp(c->q->method, "POST") != 0)
+	if (i == sizeof(of) / sizeof(*of))
 		return -1;
 	if (id == NULL) {
 		(void)hr_fleet_say(c->a, 400, "the body must be {\"runtime_id\": TEXT}");
