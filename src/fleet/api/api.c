@@ -66,8 +66,9 @@ hr_fleet_refuse(struct hr_fleet_answer *a, enum hr_fleet_result r, const struct 
 	case HR_FLEET_REVOKED: (void)hr_fleet_say(a, 401, HR_FLEET_KEY_GONE); break;
 	case HR_FLEET_LATE:
 		(void)hr_fleet_say(a, 503,
-		    row->id[0] != '\0' ? "the sandbox is not ready yet"
-				       : "too many requests for unknown sandboxes wait already");
+		    row == NULL || row->id[0] != '\0'
+			? "the sandbox is not ready yet"
+			: "too many requests for unknown sandboxes wait already");
 		a->retry_after_s = HR_FLEET_BUSY_S;
 		break;
 	case HR_FLEET_LEAVING:
