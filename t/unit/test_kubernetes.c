@@ -248,6 +248,37 @@ START_TEST(exec_program)
 }
 END_TEST
 
+static bool impatient;
+
+/* Shortens long limits of waits if a test is impatient, in place of the function of libc. */
+int
+poll(struct pollfd *p, nfds_t n, int limit_ms)
+{
+	const struct timespec t = {
+	    .tv_sec = limit_ms / 1000 / 100, .tv_nsec = limit_ms % 100000 * 10000L};
+	const struct timespec whole = {limit_ms / 1000, limit_ms % 1000 * 1000000L};
+
+	return ppoll(p, n, limit_ms < 0 ? NULL : impatient && limit_ms > 1000 ? &t : &whole, NULL);
+}
+
+/* A program that closes its output and does not end is killed at the limit. */
+START_TEST(exec_runs_on)
+{
+	HR_PUT struct json_object *closes =
+	    json_tokener_parse("{\"command\":\"sh\",\"args\":[\"-c\",\"echo x; exec sleep 1000 "
+			       ">/dev/null\"]}");
+	HR_CLEAN(hr_strv_done) struct hr_strv env = {0};
+	struct hr_err err = {0};
+	HR_BUF(b, 4096);
+
+	hr_strv_addf(&env, "PATH=%s", getenv("PATH"));
+	impatient = true;
+	ck_assert_int_eq(hr_execcred_run(closes, "/", &env, &b, &err), -1);
+	impatient = false;
+	ck_assert_str_eq(err.msg, "it took more than a minute");
+}
+END_TEST
+
 /* A process that keeps the program's output open holds nobody up, and is left alone. A program that
  * is killed takes all that it started with it. */
 START_TEST(exec_leaves_something)
@@ -713,6 +744,7 @@ main(void)
 	tcase_add_test(t, exec_program);
 	tcase_set_tags(native, "no-valgrind"); /* it knows no pidfd_open */
 	tcase_add_test(native, exec_leaves_something);
+	tcase_add_test(native, exec_runs_on);
 	tcase_add_test(t, forward_one_is_slow);
 	tcase_add_loop_test(t, status_in_words, 0, N(statuses));
 	tcase_add_loop_test(t, watch_lines, 0, N(lines));

@@ -21,8 +21,9 @@
 
 #define PATIENCE_MS 60000
 
-/* Reads all output until the program closes it or ends: a background process of the program may
- * keep it open. end_fd is readable when the program has ended; -1: unknown. */
+/* Reads all output until the program ends: a background process of the program may keep it open.
+ * end_fd is readable when the program has ended; -1: it is taken to end when it closes its output.
+ */
 static int
 drain(int fd, int end_fd, struct hr_buf *out, struct hr_err *err)
 {
@@ -43,7 +44,13 @@ drain(int fd, int end_fd, struct hr_buf *out, struct hr_err *err)
 			return r < 0 ? hr_err_sys(err, errno, "poll")
 				     : hr_err_set(
 					   err, HR_E_RUNTIME_TIMEOUT, "it took more than a minute");
+		if (p[0].fd < 0)
+			return 0;
 		n = hr_fd_read(fd, piece, sizeof(piece));
+		if (n == 0 && end_fd >= 0 && p[1].revents == 0) {
+			p[0].fd = -1; /* the program has closed its output and runs on */
+			continue;
+		}
 		if (n == 0 || (n < 0 && errno == EAGAIN && p[1].revents != 0))
 			return 0;
 		if (n < 0 && errno == EAGAIN)
