@@ -394,26 +394,21 @@ hr_v1_execute(struct hr_rex_call *c)
 
 /* ---- programs of the server's own ---- */
 
-/* Runs the command to its end in a process outside the default shell. Returns false after sending
- * an error. */
-static bool
-run_beside(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, double limit_s,
-    struct hr_buf *out, struct hr_buf *errors, int64_t *ret_code)
+bool
+hr_v1_run(struct hr_rex_call *c, struct hr_span command, int64_t limit_s, struct hr_buf *out,
+    int64_t *ret_code)
 {
 	const struct hr_shell_place place = {.run_dir = c->w->run_dir};
-	const struct hr_exec_request req = {.command = command,
-	    .working_dir = cwd.p != NULL ? cwd : (struct hr_span){"", 0},
-	    .limit_s = (int64_t)limit_s};
+	const struct hr_exec_request req = {
+	    .command = command, .working_dir = {"", 0}, .limit_s = limit_s};
+	HR_BUF(errors, WHOLE_MAX);
 	int64_t began = hr_now_ms();
 	struct hr_err err = {0};
 	bool begun;
 
-	if (has_null(command) || has_null(cwd))
-		return hr_answer_detail(c->ret, 422, "embedded null byte");
-	if (hr_shell_exec(&place, &req, out, errors, ret_code, &begun, &err) == 0) {
+	if (hr_shell_exec(&place, &req, out, &errors, ret_code, &begun, &err) == 0) {
 		/* the limit ends it with 124, or 137 after SIGKILL */
-		if (hr_now_ms() - began >= req.limit_s * 1000 &&
-		    (*ret_code == 124 || *ret_code == 137))
+		if (hr_now_ms() - began >= limit_s * 1000 && (*ret_code == 124 || *ret_code == 137))
 			*ret_code = -1;
 		return true;
 	}
@@ -425,15 +420,6 @@ run_beside(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, do
 	/* the status is one that no client takes for a reason to retry */
 	hr_log(HR_LOG_ERROR, "git beside the shell: %s", err.msg);
 	return hr_answer_detail(c->ret, 500, "the shell's keeper was lost over git: try again");
-}
-
-bool
-hr_v1_run(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, double timeout_s,
-    struct hr_buf *out, int64_t *ret_code)
-{
-	HR_BUF(errors, WHOLE_MAX);
-
-	return run_beside(c, command, cwd, timeout_s, out, &errors, ret_code);
 }
 
 /* ---- clear ---- */

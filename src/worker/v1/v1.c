@@ -272,23 +272,22 @@ put_commit(struct hr_rex_call *c, bool diff, struct hr_buf *text)
 }
 
 /* Runs handrail-git with `arguments` and the path of the request, which a relative one continues
- * from the directory in which commands start. Returns its result, owned by the
- * caller, or NULL after sending an error. */
-static struct json_object *
-ask_git(struct hr_rex_call *c, const struct hr_buf *arguments)
+ * from the directory in which commands start. Sends its result, as a list of changes or as it is,
+ * or an error. */
+static void
+ask_git(struct hr_rex_call *c, const struct hr_buf *arguments, bool changes)
 {
-	struct json_object *said = NULL;
+	HR_PUT struct json_object *said = NULL;
 	HR_BUF(path, PATH_MAX_LEN);
 	HR_BUF(text, PATH_MAX_LEN * 5);
 	HR_BUF(out, GIT_OUTPUT_MAX);
-	const struct hr_span none = {NULL, 0};
 	int64_t code = -1;
 
 	if (!read_path(c, &path))
-		return NULL;
+		return;
 	if (strlen(hr_buf_str(&path)) != path.len) {
 		hr_answer_detail(c->ret, 404, "File not found");
-		return NULL;
+		return;
 	}
 	hr_shell_quote(&text, c->w->libexec_dir, strlen(c->w->libexec_dir));
 	hr_buf_addf(&text, "/handrail-git v1-%s %s", hr_buf_str(arguments),
@@ -296,47 +295,45 @@ ask_git(struct hr_rex_call *c, const struct hr_buf *arguments)
 	hr_shell_quote(&text, path.p, path.len);
 	if (hr_buf_check(&text, NULL) < 0 || arguments->fail != HR_OK) {
 		hr_answer_generic(c->ret);
-	} else if (hr_v1_run(c, hr_span_of_buf(&text), none, GIT_LIMIT_S, &out, &code) &&
-		   (code != 0 || hr_json_decode(hr_buf_str(&out), out.len, &said, NULL) < 0)) {
+		return;
+	}
+	if (!hr_v1_run(c, hr_span_of_buf(&text), GIT_LIMIT_S, &out, &code))
+		return;
+	if (code != 0 || hr_json_decode(hr_buf_str(&out), out.len, &said, NULL) < 0)
 		hr_answer_detail(c->ret, 400,
 		    "git gave no answer: its repository is broken or has no such commit, or the "
 		    "file is not there or too large");
-	}
-	return said;
+	else if (changes)
+		put_changes(&c->ret->body, said);
+	else if (hr_json_put(&c->ret->body, said) < 0)
+		hr_answer_generic(c->ret);
 }
 
 /* Lists the changes; a directory outside a repository has none. */
 static void
 changes(struct hr_rex_call *c)
 {
-	HR_PUT struct json_object *said = NULL;
 	HR_BUF(arguments, PATH_MAX_LEN);
 
 	hr_buf_adds(&arguments, "changes");
 	if (put_commit(c, false, &arguments))
-		said = ask_git(c, &arguments);
-	if (said != NULL)
-		put_changes(&c->ret->body, said);
+		ask_git(c, &arguments, true);
 }
 
 static void
 diff(struct hr_rex_call *c)
 {
-	HR_PUT struct json_object *said = NULL;
 	HR_BUF(arguments, PATH_MAX_LEN);
 
 	hr_buf_adds(&arguments, "diff");
 	if (put_commit(c, true, &arguments))
-		said = ask_git(c, &arguments);
-	if (said != NULL && hr_json_put(&c->ret->body, said) < 0)
-		hr_answer_generic(c->ret);
+		ask_git(c, &arguments, false);
 }
 
 /* Lists the latest commits. */
 static void
 commits(struct hr_rex_call *c)
 {
-	HR_PUT struct json_object *said = NULL;
 	HR_BUF(arguments, 256);
 	long long limit = 50;
 	bool fine = hr_v1_required(c, "path");
@@ -344,16 +341,13 @@ commits(struct hr_rex_call *c)
 	fine &= hr_v1_limit(c, false, 200, &limit);
 	hr_buf_addf(&arguments, "commits %lld", limit);
 	if (fine)
-		said = ask_git(c, &arguments);
-	if (said != NULL && hr_json_put(&c->ret->body, said) < 0)
-		hr_answer_generic(c->ret);
+		ask_git(c, &arguments, false);
 }
 
 /* Lists what the commit of the path changed. */
 static void
 commit_changes(struct hr_rex_call *c)
 {
-	HR_PUT struct json_object *said = NULL;
 	const struct hr_v1_input sha = {"path", "sha", c->rest};
 	HR_BUF(arguments, 256);
 	bool fine = hr_v1_sha(c, &sha);
@@ -361,9 +355,7 @@ commit_changes(struct hr_rex_call *c)
 	fine &= hr_v1_required(c, "path");
 	hr_buf_addf(&arguments, "commit-changes %.*s", (int)c->rest.len, c->rest.p);
 	if (fine)
-		said = ask_git(c, &arguments);
-	if (said != NULL)
-		put_changes(&c->ret->body, said);
+		ask_git(c, &arguments, true);
 }
 
 /* Answers without an agent server, which keeps the tokens of the services: there is none. */

@@ -22,10 +22,11 @@ void hr_v1_clear(struct hr_rex_call *c);
 /* Stops the command with the id from the path. */
 void hr_v1_stop(struct hr_rex_call *c, struct hr_span id);
 
-/* Runs the command to its end in a process of its own. `out` gets its stdout, which is an error if
- * it does not fit. Returns false after sending an error. */
-bool hr_v1_run(struct hr_rex_call *c, struct hr_span command, struct hr_span cwd, double timeout_s,
-    struct hr_buf *out, int64_t *ret_code);
+/* Runs the command, which has no null character, to its end in a process outside the default shell.
+ * `out` gets its stdout, which is an error if it does not fit. Returns false after sending an
+ * error. */
+bool hr_v1_run(struct hr_rex_call *c, struct hr_span command, int64_t limit_s, struct hr_buf *out,
+    int64_t *ret_code);
 
 /* ---- events.c; the query has the parameters ---- */
 void hr_v1_search(struct hr_rex_call *c);
