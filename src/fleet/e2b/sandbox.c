@@ -165,9 +165,9 @@ check_memory(struct hr_fleet_call *c)
 	    "this service pauses and resumes sandboxes with their memory only: leave memory out");
 }
 
-/* Resumes the sandbox, or lengthens the time of a running one. Answers `resumed` or 200. */
+/* Resumes the sandbox, or lengthens the time of a running one. Answers 201 or 200. */
 static void
-connect_to(struct hr_fleet_call *c, int64_t timeout, int resumed)
+connect_to(struct hr_fleet_call *c, int64_t timeout)
 {
 	HR_CLEAN(hr_fleet_row_done) struct hr_fleet_row row = {.request = NULL};
 	bool was_paused;
@@ -181,20 +181,20 @@ connect_to(struct hr_fleet_call *c, int64_t timeout, int resumed)
 		(void)hr_e2b_unknown(c);
 		return;
 	}
-	c->a->status = was_paused ? resumed : 200;
+	c->a->status = was_paused ? 201 : 200;
 	hr_e2b_put_sandbox(&c->a->body, c, &row);
 }
 
 void
 hr_e2b_connect(struct hr_fleet_call *c)
 {
-	connect_to(c, hr_e2b_read_timeout(c, -1, 0), 201);
+	connect_to(c, hr_e2b_read_timeout(c, -1, 0));
 }
 
 void
 hr_e2b_connect_v2(struct hr_fleet_call *c)
 {
-	connect_to(c, hr_e2b_read_timeout(c, V2_CONNECT_S, 0), 201);
+	connect_to(c, hr_e2b_read_timeout(c, V2_CONNECT_S, 0));
 }
 
 void
@@ -207,7 +207,7 @@ hr_e2b_resume(struct hr_fleet_call *c)
 	if (!hr_e2b_is_paused(&row))
 		(void)hr_e2b_say(c->a, 409, "sandbox %s is already running", row.id);
 	else
-		connect_to(c, hr_e2b_read_timeout(c, V1_RESUME_S, 0), 201);
+		connect_to(c, hr_e2b_read_timeout(c, V1_RESUME_S, 0));
 }
 
 void
