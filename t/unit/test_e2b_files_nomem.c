@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -129,6 +130,9 @@ __wrap_hr_dir_next(DIR *d)
 	return &e;
 }
 
+static bool lays_below;            /* there is a directory with entries, too */
+static const struct rlimit *limit; /* of the call; NULL: none */
+
 /* Lays the files anew, calls, and returns the status. */
 static int
 call(size_t i, long n)
@@ -143,6 +147,13 @@ call(size_t i, long n)
 	ck_assert_int_eq(mkdir(path, 0755), 0);
 	put("%s/old", "old");
 	put("%s/part", "new");
+	if (lays_below) {
+		(void)snprintf(path, sizeof(path), "%s/box/below", scratch);
+		ck_assert_int_eq(mkdir(path, 0755), 0);
+		put("%s/below/file", "file");
+		(void)snprintf(path, sizeof(path), "%s/box/below/link", scratch);
+		ck_assert_int_eq(symlink("../old", path), 0);
+	}
 	fill(target, sizeof(target), calls[i].uri);
 	(void)snprintf(uri, sizeof(uri), "/handrail/e2b/%s", target);
 	fill(body, sizeof(body), calls[i].body);
@@ -154,6 +165,8 @@ call(size_t i, long n)
 	ck_assert_int_eq(hr_request_split(&r), 0);
 	hr_answer_reset(&ret);
 	names_left = more_names;
+	if (limit != NULL)
+		ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, limit), 0);
 	fuse = n;
 	hr_handle_e2b(&w, &r, &ret);
 	hr_answer_settle(&ret);
@@ -218,6 +231,40 @@ START_TEST(many_names)
 }
 END_TEST
 
+/* A list is whole, or refused, however few files the worker may open. */
+START_TEST(few_descriptors)
+{
+	struct rlimit was, few;
+	size_t i, refused = 0;
+	bool whole = false;
+	int lowest;
+
+	for (i = 0; strstr(calls[i].uri, "ListDir") == NULL; i++)
+		;
+	lays_below = true;
+	lowest = open("/", O_RDONLY | O_CLOEXEC);
+	ck_assert_int_ge(lowest, 0);
+	(void)close(lowest);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &was), 0);
+	few = was;
+	for (few.rlim_cur = (rlim_t)lowest + 2; !whole; few.rlim_cur++) {
+		ck_assert_uint_lt(few.rlim_cur, (rlim_t)lowest + 32);
+		limit = &few;
+		call(i, -1);
+		limit = NULL;
+		ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &was), 0);
+		whole = ret.status == 200;
+		refused += !whole;
+		ck_assert_msg(!whole || (strstr(hr_buf_str(&ret.body), "below/file") != NULL &&
+					    strstr(ret.body.p, "below/link") != NULL &&
+					    strstr(ret.body.p, "/old") != NULL),
+		    "%d more: %s", (int)few.rlim_cur - lowest, hr_buf_str(&ret.body));
+	}
+	ck_assert_uint_gt(refused, 1);
+	lays_below = false;
+}
+END_TEST
+
 static void
 start(void)
 {
@@ -248,6 +295,7 @@ main(void)
 	tcase_add_unchecked_fixture(t, start, end);
 	tcase_add_loop_test(t, each_allocation, 0, sizeof(calls) / sizeof(*calls));
 	tcase_add_test(t, many_names);
+	tcase_add_test(t, few_descriptors);
 	suite_add_tcase(s, t);
 	return lines_run(s);
 }

@@ -95,6 +95,16 @@ check_length(struct call *k)
 	    "the list exceeds %u MiB: list directories below with a smaller depth", LIST_MAX >> 20);
 }
 
+/* Leaves out an entry that cannot be opened, since it was removed or replaced meanwhile. Returns 0,
+ * or -1 if this process lacks descriptors or memory: the list would not be whole. */
+static int
+leave_out(struct call *k, const char *path, int sys)
+{
+	if (sys != EMFILE && sys != ENFILE && sys != ENOMEM)
+		return 0;
+	return fail_sys(k, HR_CONNECT_INTERNAL, "error reading directory", "open", path, sys);
+}
+
 static int
 put_listed(struct call *k, int dir, const char *name, const char *path, bool *ret_directory)
 {
@@ -104,9 +114,12 @@ put_listed(struct call *k, int dir, const char *name, const char *path, bool *re
 
 	*ret_directory = false;
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return 0; /* the entry was removed meanwhile */
-	if (S_ISLNK(st.st_mode))
+		return leave_out(k, path, errno);
+	if (S_ISLNK(st.st_mode)) {
 		target = hr_reach_open_as(dir, name, O_PATH, false);
+		if (target < 0 && leave_out(k, path, errno) < 0)
+			return -1;
+	}
 	*ret_directory = S_ISDIR(st.st_mode);
 	hr_json_put_comma(&k->out);
 	(void)hr_e2b_entry_put(&k->out, path, fd, target);
@@ -125,12 +138,15 @@ list(struct call *k, int fd, const char *path, int64_t depth)
 	int r = 0, below;
 
 	if (d == NULL)
-		return 0; /* the entry was replaced meanwhile */
+		return leave_out(k, path, errno);
 	while (r == 0 && (e = hr_dir_next(d)) != NULL) {
 		hr_strv_add(&names, e->d_name);
 		k->awaited += strlen(e->d_name) + ENTRY_MIN;
 		r = check_length(k);
 	}
+	if (r == 0 && errno != 0)
+		return fail_sys(
+		    k, HR_CONNECT_INTERNAL, "error reading directory", "readdirent", path, errno);
 	if (names.failed)
 		return hr_connect_fail(&k->error, HR_CONNECT_INTERNAL, "out of memory");
 	if (names.n > 0)
