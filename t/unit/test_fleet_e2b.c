@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <check.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "fleet/copies.h"
 #include "fleet/e2b/e2b.h"
 #include "fleet/fleet.h"
+#include "proto/json.h"
 
 #define TOKEN "ea_0123456789abcdef0123456789abcdef01234567"
 
@@ -263,6 +265,38 @@ START_TEST(limits_of_sandboxes)
 }
 END_TEST
 
+/* Handlers outlive their requests by months: a refused body must leave nothing in memory. */
+START_TEST(a_refused_create_is_freed)
+{
+	static const char text[] =
+	    "{\"templateID\":\"base\",\"timeout\":60,\"network\":{\"denyOut\":[\"0.0.0.0/0\"],"
+	    "\"allowOut\":[\"example.com\"],\"maskRequestHost\":\"a b\"}}";
+	HR_CLEAN(hr_strv_done) struct hr_strv options = {0};
+	const struct hr_fleet_engine engine = {.rules = true};
+	struct hr_fleet fleet = {.engine = &engine};
+	const struct hr_fleet_api api = {
+	    .kind = "box", .templates = &options, .fleet = &fleet, .most_hours = 1};
+	const struct hr_fleet_request q = {.idempotency_key = "one"};
+	struct hr_fleet_answer a = {.status = 0};
+	HR_PUT struct json_object *body = NULL;
+	struct hr_fleet_call call = {.api = &api, .q = &q, .a = &a};
+	size_t before = 0, i;
+
+	hr_buf_init(&a.body, 4096);
+	ck_assert_int_eq(hr_json_decode(text, sizeof(text) - 1, &body, NULL), 0);
+	call.body = body;
+	for (i = 0; i < 1000; i++) {
+		if (i == 100) /* the first ones fill caches */
+			before = mallinfo2().uordblks;
+		hr_e2b_create_v2(&call);
+	}
+	ck_assert_uint_le(mallinfo2().uordblks, before + 65536);
+	ck_assert_int_eq(a.status, 400);
+	ck_assert_ptr_nonnull(strstr(hr_buf_str(&a.body), "maskRequestHost"));
+	hr_buf_done(&a.body);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -279,5 +313,6 @@ main(void)
 	tcase_add_test(tc, templates_are_names_of_images);
 	EACH(newest_of_several_snapshots, same_names);
 	tcase_add_test(tc, limits_of_sandboxes);
+	tcase_add_test(tc, a_refused_create_is_freed);
 	return lines_run(s);
 }

@@ -458,7 +458,7 @@ static void
 create(struct hr_fleet_call *c, int64_t otherwise)
 {
 	const char *name = hr_json_text_at(c->body, "templateID");
-	struct json_object *network = NULL;
+	HR_PUT struct json_object *network = NULL;
 	HR_PUT struct json_object *request = NULL;
 	char session[HR_FLEET_SESSION];
 	struct hr_err err = {0};
@@ -483,7 +483,7 @@ create(struct hr_fleet_call *c, int64_t otherwise)
 	if (hr_e2b_read_network(c, hr_json_at(c->body, "network"), &network) != 0 ||
 	    check_ingress(c, hr_json_at(c->body, "network")) != 0)
 		return;
-	request = make_request(c, &t, session, network);
+	request = make_request(c, &t, session, json_object_get(network));
 	if (found > 0 &&
 	    (hr_fleet_tag(c->key.id, snapshot, tag, &err) != 0 ||
 		hr_json_set(request, "from", json_object_new_string(tag), &err) != 0)) {
