@@ -5,12 +5,15 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
 #include "proto/channel.h"
 
 /* milliseconds; they cover a supervisor that is busy with its own start */
 #define ASK_MS 10000
+#define SUMS_MAX (4u << 20)
 
 int
 hr_auth_take(struct hr_auth *a, const char *p, size_t len, struct hr_err *err)
@@ -58,6 +61,16 @@ hr_auth_ask(struct hr_auth *a, int channel, struct hr_err *err)
 	if (r < 0)
 		hr_err_prefix(err, "keys");
 	return r < 0 ? -1 : 0;
+}
+
+bool
+hr_auth_read(struct hr_auth *a, int fd)
+{
+	HR_BUF(text, SUMS_MAX);
+	char *p = hr_buf_reserve(&text, SUMS_MAX - 1);
+	ssize_t n = p != NULL ? pread(fd, p, SUMS_MAX - 1, 0) : -1;
+
+	return n > 0 && hr_auth_take(a, p, (size_t)n, NULL) == 1;
 }
 
 void

@@ -20,6 +20,9 @@ int hr_auth_ask(struct hr_auth *a, int channel, struct hr_err *err);
 /* Takes one answer of the supervisor. Returns 1 if all sums have arrived, 0 if the next answer must
  * start at number a->have, or -1 with *err set. */
 int hr_auth_take(struct hr_auth *a, const char *p, size_t len, struct hr_err *err);
+/* Takes all sums from the file of a plugin. Returns false while the file is written, or after an
+ * error: no key must pass then. */
+bool hr_auth_read(struct hr_auth *a, int fd);
 void hr_auth_done(struct hr_auth *a);
 
 /* Returns true if the header's value, without blanks at its ends, is one of the keys, or if

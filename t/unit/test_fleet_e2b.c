@@ -109,10 +109,10 @@ START_TEST(keys_have_two_texts)
 	ck_assert_str_eq(hr_e2b_key("e2b_0123", key), "hrk_0123");
 	ck_assert_str_eq(hr_e2b_key("hrk_0123", key), "hrk_0123");
 	ck_assert_str_eq(hr_e2b_key("", key), "");
-	ck_assert(hr_e2b_same("a", "a"));
-	ck_assert(!hr_e2b_same("a", "b"));
-	ck_assert(!hr_e2b_same("a", "ab"));
-	ck_assert(!hr_e2b_same("", ""));
+	ck_assert(hr_fleet_same("a", "a"));
+	ck_assert(!hr_fleet_same("a", "b"));
+	ck_assert(!hr_fleet_same("a", "ab"));
+	ck_assert(!hr_fleet_same("", ""));
 	hr_e2b_traffic_token("a", traffic[0]);
 	hr_e2b_traffic_token("b", traffic[1]);
 	ck_assert_uint_eq(strlen(traffic[0]), HR_E2B_TRAFFIC_TOKEN - 1);

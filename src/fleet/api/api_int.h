@@ -25,6 +25,8 @@ struct hr_fleet_call {
 /* Decodes the next value of a name in the query into b, and advances *query past it. Returns false
  * if there is none. */
 bool hr_fleet_query_next(struct hr_buf *b, const char **query, const char *name);
+/* Compares secrets in constant time for one length; empty ones differ. */
+bool hr_fleet_same(const char *a, const char *b);
 /* Returns the value of a name in the query, the last of several, decoded into b, or "" if there is
  * none. */
 const char *hr_fleet_query(struct hr_buf *b, const char *query, const char *name);

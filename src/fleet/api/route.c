@@ -3,7 +3,7 @@
  * with X-Sandbox-Port. The rest of the URI stays as it was sent. */
 #include "config.h"
 
-#include "fleet/api/api.h"
+#include "fleet/api/api_int.h"
 
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
@@ -136,9 +136,8 @@ rest_of(const struct target *t)
 	return t->port[0] == '\0' && strcmp(t->rest, "/health") == 0 ? "/alive" : t->rest;
 }
 
-/* Compares keys in constant time for strings of one length. */
-static bool
-same_key(const char *a, const char *b)
+bool
+hr_fleet_same(const char *a, const char *b)
 {
 	size_t n = strlen(a);
 
@@ -208,14 +207,14 @@ find(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const str
 
 	if (r == HR_FLEET_BROKEN || r == HR_FLEET_NOT_FOUND || row->id[0] == '\0')
 		return r;
-	with_key = same_key(q->session_key, row->session_key);
+	with_key = hr_fleet_same(q->session_key, row->session_key);
 	*ret_in = with_key || has_ticket(api, q, t, row->id);
 	if (q->route == HR_FLEET_ROUTE_ASK && (*ret_in || api->wakes)) {
 		hr_fleet_row_done(row);
 		r = hr_fleet_route(api->fleet, t->id, true, row, err);
 		/* a resume may have replaced the key meanwhile */
 		if (with_key)
-			*ret_in = same_key(q->session_key, row->session_key);
+			*ret_in = hr_fleet_same(q->session_key, row->session_key);
 	} else {
 		__atomic_add_fetch(&api->fleet->counts.routes, 1, __ATOMIC_RELAXED);
 	}

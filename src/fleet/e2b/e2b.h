@@ -37,8 +37,6 @@ void hr_e2b_traffic_token(const char *session_key, char ret[HR_E2B_TRAFFIC_TOKEN
 /* Writes the text of "e2b_" keys as that of the same key of the fleet. Returns the key to look up:
  * api_key itself, or ret. */
 const char *hr_e2b_key(const char *api_key, char ret[64]);
-/* Compares secrets in constant time for one length; empty ones differ. */
-bool hr_e2b_same(const char *a, const char *b);
 /* Returns true if nginx in the sandbox would answer the path (with or without a query) elsewhere
  * than below the prefix that precedes it. */
 bool hr_e2b_leads_out(const char *path);

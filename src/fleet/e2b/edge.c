@@ -150,7 +150,7 @@ hr_e2b_signed_by(const struct hr_e2b_signed *s, const char *token)
 
 	hr_e2b_sign(hr_buf_str(&s->path), s->operation, hr_buf_str(&s->user), token,
 	    hr_buf_str(&s->expiry), right);
-	return hr_e2b_same(right, hr_buf_str(&s->signature));
+	return hr_fleet_same(right, hr_buf_str(&s->signature));
 }
 
 struct search {
@@ -258,7 +258,7 @@ check_file(
 	char *end;
 
 	if (*q->access_token != '\0')
-		return hr_e2b_same(q->access_token, row->session_key)
+		return hr_fleet_same(q->access_token, row->session_key)
 			   ? 0
 			   : hr_e2b_say(
 				 a, 401, "access token present in header but does not match");
@@ -279,7 +279,7 @@ static int
 check_token(
     const struct hr_fleet_request *q, const struct hr_fleet_row *row, struct hr_fleet_answer *a)
 {
-	if (hr_e2b_same(q->access_token, row->session_key))
+	if (hr_fleet_same(q->access_token, row->session_key))
 		return 0;
 	return hr_e2b_say(a, 401,
 	    "unauthorized access, please provide a valid access token or method signing if "
@@ -295,7 +295,7 @@ check_traffic(const struct hr_fleet_request *q, const struct hr_fleet_row *row,
 	if (e2b == NULL || hr_json_true_at(e2b, "public"))
 		return 0;
 	hr_e2b_traffic_token(row->session_key, right);
-	if (hr_e2b_same(q->traffic_token, right))
+	if (hr_fleet_same(q->traffic_token, right))
 		return 0;
 	say_of(a, 403, row->id, "the traffic access token is missing or wrong", 0);
 	return -1;
@@ -429,7 +429,7 @@ route(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const st
 	struct json_object *e2b = hr_e2b_of(row, &request);
 	/* a sandbox of another API wakes for each client with its key */
 	bool wakes = e2b != NULL ? hr_json_true_at(e2b, "autoResume")
-				 : hr_e2b_same(q->access_token, row->session_key);
+				 : hr_fleet_same(q->access_token, row->session_key);
 	struct hr_err err = {0};
 	enum hr_fleet_result r;
 
@@ -438,7 +438,7 @@ route(const struct hr_fleet_api *api, const struct hr_fleet_request *q, const st
 	/* a client with the token that asks whether the sandbox still runs is answered after the
 	 * pause; others must not hold places of the sandbox's owner */
 	if (row->state == HR_FLEET_PAUSING && !wakes &&
-	    hr_e2b_same(q->access_token, row->session_key)) {
+	    hr_fleet_same(q->access_token, row->session_key)) {
 		hr_fleet_row_done(row);
 		r = hr_fleet_wait(api->fleet, t->id, row, &err);
 		(void)snprintf(row->id, sizeof(row->id), "%s", t->id);

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/sha.h>
 
@@ -131,14 +130,6 @@ hr_e2b_key(const char *api_key, char ret[64])
 		return api_key;
 	(void)snprintf(ret, 64, FLEET_PREFIX "%s", api_key + strlen(KEY_PREFIX));
 	return ret;
-}
-
-bool
-hr_e2b_same(const char *a, const char *b)
-{
-	size_t n = strlen(a);
-
-	return n > 0 && n == strlen(b) && CRYPTO_memcmp(a, b, n) == 0;
 }
 
 /* Decodes the path without its query. Returns false for a null character, or without memory. */

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clean.h"
@@ -21,7 +20,6 @@
 #include "proto/auth.h"
 
 #define BODY_MAX (32u << 20)
-#define SUMS_MAX (2u << 20)
 
 enum { READY_FD = 3, KEEPER_FD = 3, HTTP_FD = 5, SUMS_FD = 6, DIRECT_FD = 7 };
 
@@ -60,18 +58,13 @@ on_lost(void *arg)
 	hr_loop_stop(s->envd.loop);
 }
 
-/* Returns true for the session key. While the file of sums is written, no key passes. */
+/* Returns true for the session key. */
 static bool
 passes(const char *key)
 {
 	HR_CLEAN(hr_auth_done) struct hr_auth auth = {.have = 0};
-	HR_BUF(sums, SUMS_MAX);
-	struct stat st = {.st_size = 0};
-	char *p = fstat(SUMS_FD, &st) == 0 ? hr_buf_reserve(&sums, (size_t)st.st_size) : NULL;
-	ssize_t n = p != NULL ? pread(SUMS_FD, p, (size_t)st.st_size, 0) : -1;
 
-	return n > 0 && hr_auth_take(&auth, p, (size_t)n, NULL) == 1 &&
-	       hr_auth_passes(&auth, key != NULL ? key : "");
+	return hr_auth_read(&auth, SUMS_FD) && hr_auth_passes(&auth, key != NULL ? key : "");
 }
 
 /* Handles a request at the direct socket, whose key no nginx has checked. */

@@ -25,7 +25,6 @@
 #define CLIENTS_MAX 50      /* clients with a key; as in the original */
 #define CONNECTIONS_MAX 128 /* those and connections that have sent no key yet */
 #define WAITING_MAX 65536   /* events for one client */
-#define SUMS_MAX (4u << 20)
 #define KEY_MS 10000
 #define PING_MS 30000
 
@@ -124,17 +123,6 @@ on_drained(void *arg, struct hr_wsconn *conn)
 
 /* ---- keys ---- */
 
-/* Reads the sums of the keys; while they are written no key passes. */
-static bool
-read_keys(struct hr_auth *ret)
-{
-	HR_BUF(text, SUMS_MAX);
-	char *p = hr_buf_reserve(&text, SUMS_MAX - 1);
-	ssize_t n = p != NULL ? pread(SUMS_FD, p, SUMS_MAX - 1, 0) : -1;
-
-	return n > 0 && hr_auth_take(ret, p, (size_t)n, NULL) == 1;
-}
-
 /* Returns true for the key of a fleet's client. The fleet's proxy adds the session key and the sum
  * of that key. */
 static bool
@@ -161,7 +149,7 @@ passes(const char *front, const char *key)
 {
 	HR_CLEAN(hr_auth_done) struct hr_auth auth = {.have = 0};
 
-	if (!read_keys(&auth))
+	if (!hr_auth_read(&auth, SUMS_FD))
 		return false;
 	if (key == NULL || auth.head.count == 0)
 		return auth.head.count == 0;
