@@ -46,6 +46,8 @@ int hr_e2b_sys(struct hr_buf *why, const char *call, const char *path, int sys);
 int hr_e2b_mkdirs(struct hr_e2b_call *c, const char *path, bool *ret_shells, struct hr_buf *why);
 /* Returns the directory of a cleaned path; the caller frees. NULL: no memory. */
 char *hr_e2b_parent(const char *path);
+/* Returns true if this process lacks descriptors or memory: the path may be good. */
+bool hr_e2b_is_shortage(int sys);
 /* Appends EntryInfo of a path. Returns 0, or -1 with errno. */
 int hr_e2b_put_entry(struct hr_buf *b, const char *path);
 

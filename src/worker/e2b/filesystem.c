@@ -100,7 +100,7 @@ check_length(struct call *k)
 static int
 leave_out(struct call *k, const char *path, int sys)
 {
-	if (sys != EMFILE && sys != ENFILE && sys != ENOMEM)
+	if (!hr_e2b_is_shortage(sys))
 		return 0;
 	return fail_sys(k, HR_CONNECT_INTERNAL, "error reading directory", "open", path, sys);
 }

@@ -98,6 +98,12 @@ hr_e2b_mkdirs(struct hr_e2b_call *c, const char *path, bool *ret_shells, struct 
 	return fd;
 }
 
+bool
+hr_e2b_is_shortage(int sys)
+{
+	return sys == EMFILE || sys == ENFILE || sys == ENOMEM;
+}
+
 int
 hr_e2b_put_entry(struct hr_buf *b, const char *path)
 {
@@ -107,7 +113,10 @@ hr_e2b_put_entry(struct hr_buf *b, const char *path)
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -1;
-	if (S_ISLNK(st.st_mode))
+	if (S_ISLNK(st.st_mode)) {
 		target = hr_reach_open_as(AT_FDCWD, path, O_PATH, false);
+		if (target < 0 && hr_e2b_is_shortage(errno))
+			return -1;
+	}
 	return hr_e2b_entry_put(b, path, fd, target);
 }
