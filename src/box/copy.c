@@ -502,7 +502,7 @@ join_to(const struct order *o, struct hr_err *err)
 	if (copy_stack(&from, to, above, BELOW, &whole, err) < 0 ||
 	    box_copy_properties(from.v[0], to, err) < 0 || hr_path_remove(links, err) < 0)
 		return -1;
-	/* The new layer takes the place of layers that may have been on the disk for long */
+	/* The new layer takes the place of layers that may have been on the disk for long. */
 	return syncfs(to) == 0 ? 0 : hr_err_sys(err, errno, "write %s to the disk", o->to);
 }
 

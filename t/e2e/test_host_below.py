@@ -331,6 +331,26 @@ def lost(h):
     h.ok("snapshot", "rm", "s")
 
 
+def unseen(h):
+    """A layer that cannot be examined stays a layer of the box."""
+    h.ok("up", "-q", "one")
+    h.need_still()
+    h.ok("run", "-n", "one", "echo x >f")
+    layer = h.path("state", "layers", below(h, "one.own")[-1])
+    os.rename(layer, layer + ".other")
+    with open(layer, "w"):
+        pass
+    h.fails(1, "Not a directory", "snapshot", "one", "s")
+    equal(len(below(h, "one.own")), 1)
+    os.unlink(layer)
+    os.rename(layer + ".other", layer)
+    h.ok("snapshot", "one", "s")
+    equal(h.ok("run", "-n", "one", "cat f"), "x\n")
+    end(h, "one")
+    h.ok("snapshot", "rm", "s")
+    equal(layers(h), [])
+
+
 def restarted(h):
     """A box that ended after its layers were joined needs the former ones no more."""
     h.ok("up", "-q", "one")
@@ -495,5 +515,5 @@ def counted(h):
 
 
 if __name__ == "__main__":
-    run([shares, again, many, interrupted, unjoined, copied, branches, killed, stale, examined, lost, restarted,
-         limited, rooted, restored, linked, journal, counted], made=Sharers)
+    run([shares, again, many, interrupted, unjoined, copied, branches, killed, stale, examined, lost, unseen,
+         restarted, limited, rooted, restored, linked, journal, counted], made=Sharers)

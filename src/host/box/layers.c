@@ -321,8 +321,8 @@ is_top(const struct hr_box *b, const char *top, const char *files, struct hr_err
 {
 	struct box_table *t = calloc(1, sizeof(*t));
 	const struct box_table_mount *m;
-	uint64_t upper = 0, work;
-	struct stat one, other;
+	uint64_t upper = 0, work = 0;
+	struct stat one, other, now;
 	HR_CLOSE int root = -1;
 	int r = -1;
 
@@ -335,10 +335,12 @@ is_top(const struct hr_box *b, const char *top, const char *files, struct hr_err
 	free(t);
 	if (r < 0)
 		return -1;
-	if (lstat(top, &one) != 0 || lstat(files, &other) != 0)
+	if (lstat(top, &one) != 0 || lstat(files, &other) != 0 || fstat(root, &now) != 0)
 		return hr_err_sys(err, errno, "examine the layers of the box");
 	/* another process may have had the number in between, or this one another root */
-	if ((upper != one.st_ino && upper != other.st_ino) || hr_pid_wait(b->side.watch, 0))
+	if ((upper != one.st_ino && upper != other.st_ino) ||
+	    (work == 0 && now.st_dev != one.st_dev) || b->side.watch < 0 ||
+	    hr_pid_wait(b->side.watch, 0))
 		return hr_err_set(err, HR_E_RUNTIME, "the box has an unknown root");
 	return upper == one.st_ino;
 }
@@ -350,6 +352,7 @@ hr_box_layers_repair(const struct hr_box *b, struct hr_err *err)
 	HR_FREE char *top = storage != NULL ? hr_path_join(storage, hr_box_top(b->root)) : NULL;
 	HR_FREE char *files = NULL;
 	HR_FREE char *newest = NULL;
+	bool filled;
 	size_t n;
 	int r;
 
@@ -362,7 +365,10 @@ hr_box_layers_repair(const struct hr_box *b, struct hr_err *err)
 	if (in_layer(b->h->state_dir, storage, n - 1, BOX_COPY_FILES, &files, err) < 0 ||
 	    hr_text_setf(&newest, err, "%s/" BELOW "/" NUMBER, storage, n - 1) < 0)
 		return -1;
-	r = access(files, F_OK) == 0 ? is_top(b, top, files, err) : 0;
+	filled = access(files, F_OK) == 0;
+	if (!filled && errno != ENOENT)
+		return hr_err_sys(err, errno, "%s", files);
+	r = filled ? is_top(b, top, files, err) : 0;
 	if (r < 0)
 		return -1;
 	if (r > 0) {
@@ -370,8 +376,7 @@ hr_box_layers_repair(const struct hr_box *b, struct hr_err *err)
 			join_or_log(b, storage);
 		return 0;
 	}
-	if (access(files, F_OK) == 0 &&
-	    renameat2(AT_FDCWD, top, AT_FDCWD, files, RENAME_EXCHANGE) != 0)
+	if (filled && renameat2(AT_FDCWD, top, AT_FDCWD, files, RENAME_EXCHANGE) != 0)
 		return hr_err_sys(err, errno, "give the box its files again");
 	if (unlink(newest) != 0)
 		return hr_err_sys(err, errno, "remove %s", newest);
