@@ -581,6 +581,17 @@ START_TEST(the_builtin_removes_files)
 }
 END_TEST
 
+START_TEST(the_builtin_makes_a_directory)
+{
+	use_module(1);
+	put_rcfile("");
+	(void)run(": >f; PATH=; umask 777\n"
+		  "__hr_line -d d\n: >d/a\n__hr_line -d d\n__hr_line -d f\n__hr_line -d n/d\n",
+	    "\n");
+	ck_assert_str_eq(codes(NULL), "0 0 0 0 0 1 1 ");
+}
+END_TEST
+
 START_TEST(a_lost_hook_can_be_put_back)
 {
 	static const char lost[] = "0 6 3 ";
@@ -689,6 +700,7 @@ main(void)
 	tcase_add_loop_test(tc, a_keeper_that_is_gone_is_not_waited_for, 0, 2);
 	tcase_add_loop_test(tc, a_start_up_file_of_the_user, 0, 2);
 	tcase_add_test(tc, the_builtin_removes_files);
+	tcase_add_test(tc, the_builtin_makes_a_directory);
 	tcase_add_loop_test(tc, a_lost_hook_can_be_put_back, 0, 2);
 	tcase_add_loop_test(tc, what_cannot_be_put_back_ends_the_shell, 0, 2);
 	tcase_add_loop_test(tc, variables_reach_the_next_shell, 0, 2);

@@ -133,7 +133,7 @@ open_parent(struct forking *f, struct hr_err *err)
 		return -1;
 	/* a killed command may have left copies, and files in the box, which end up in branches */
 	if (access(f->copies, F_OK) == 0)
-		hr_shells_remove(f->s);
+		hr_shells_remove(f->s, NULL);
 	return hr_box_remove_tree(f->locks, f->copies, err) < 0
 		   ? -1
 		   : hr_box_settings(f->b, &f->kept, err);
@@ -248,7 +248,7 @@ start_one(void *arg, size_t i, struct hr_err *err)
 	int r;
 
 	if (i == f->names.n) {
-		hr_shells_remove(f->s);
+		hr_shells_remove(f->s, &f->shells);
 		return 0;
 	}
 	if (copy == NULL)
@@ -325,7 +325,7 @@ undo(struct forking *f)
 	struct hr_err e = {0};
 	size_t i;
 
-	hr_shells_remove(f->s);
+	hr_shells_remove(f->s, &f->shells);
 	for (i = 0; f->made != NULL && i < f->names.n; i++)
 		if (f->made[i] && hr_pool_end(f->s, f->s->state_dir, f->names.v[i], &e) != 0)
 			hr_sandbox_log(f->s, "%s", e.msg);

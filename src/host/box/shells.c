@@ -48,7 +48,9 @@
  * listed, written and read. `>|` also replaces a file under `set -C`. A subshell would have no `set
  * -e`. */
 #define SAVE                                                                                       \
-	"{ \\builtin printf -v __hr_s %%s \"$?\"; \\builtin command -p mkdir -p -m 700 %1$s; "     \
+	"{ \\builtin printf -v __hr_s %%s \"$?\"; "                                                \
+	"\\builtin " HR_HOOK_LINE_BUILTIN                                                          \
+	" -d %1$s || \\builtin command -p mkdir -p -m 700 %1$s; "                                  \
 	"\\builtin shopt -q nocasematch && __hr_c=1; \\builtin shopt -u nocasematch; "             \
 	"{ " FOR_VARIABLES "\\builtin declare -p \"$__hr_v\";; esac; done; } "                     \
 	">|%2$s.variables; "                                                                       \
@@ -64,7 +66,8 @@
 	"\\builtin printf '\\\\builtin printf -v __hr_k %%q\\n' \"${__hr_n:+yes}\"; } "            \
 	">|%2$s.words; "                                                                           \
 	"\\builtin unset -v __hr_v __hr_n; \\builtin export -n __hr_s; "                           \
-	"} >/dev/null 2>&1 || \\builtin :; (\\builtin exit \"${__hr_s-0}\")"
+	"} >/dev/null 2>&1 || \\builtin :; "                                                       \
+	"\\builtin test \"${__hr_s-0}\" = 0 || (\\builtin exit \"$__hr_s\")"
 
 /* A new shell has the variables, functions and aliases of ~/.bashrc, which the other one may have
  * removed. After the line `set -o history` bash would keep the lines that it reads from the files
@@ -305,9 +308,16 @@ hr_shells_restore(struct hr_sandbox *branch, const struct hr_shells *t, struct h
 }
 
 void
-hr_shells_remove(struct hr_sandbox *s)
+hr_shells_remove(struct hr_sandbox *s, const struct hr_shells *t)
 {
+	HR_PUT struct json_object *answer = NULL;
+	struct json_object *o = NULL;
 	int status;
 
-	(void)hr_sandbox_run_static(s, "rm -rf " PLACE "*", TIMEOUT_S, &status, NULL, NULL);
+	/* a shell for the command would take the processor from the branches that start meanwhile
+	 */
+	if (t != NULL && t->place[0] != '\0')
+		o = hr_json_texts(NULL, "path", t->place, NULL);
+	if (o == NULL || ask(s, "/handrail/v1/remove", o, limit(), &answer, NULL) < 0)
+		(void)hr_sandbox_run_static(s, "rm -rf " PLACE "*", TIMEOUT_S, &status, NULL, NULL);
 }

@@ -22,7 +22,7 @@ int hr_shells_save(struct hr_sandbox *s, struct hr_shells *t, struct hr_err *err
 int hr_shells_check(struct hr_sandbox *s, const struct hr_shells *t, struct hr_err *err);
 /* Makes the sessions of a branch, whose shells read the state, and removes the files. */
 int hr_shells_restore(struct hr_sandbox *branch, const struct hr_shells *t, struct hr_err *err);
-/* Removes the files of all forks from the box. */
-void hr_shells_remove(struct hr_sandbox *s);
+/* Removes the files of a fork from the parent; t NULL: those of all forks. */
+void hr_shells_remove(struct hr_sandbox *s, const struct hr_shells *t);
 
 #endif

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "session/prompt/hook.h"
@@ -387,6 +388,18 @@ remove_all(const struct word_list *list)
 	return r;
 }
 
+/* Makes a directory that others cannot enter, whatever the umask is, unless there is one. */
+static int
+make_directory(const char *path)
+{
+	struct stat st;
+
+	if (mkdir(path, 0700) == 0)
+		return chmod(path, 0700) == 0 ? EXECUTION_SUCCESS : EXECUTION_FAILURE;
+	return errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? EXECUTION_SUCCESS
+									      : EXECUTION_FAILURE;
+}
+
 static int
 line_builtin(struct word_list *list)
 {
@@ -398,6 +411,8 @@ line_builtin(struct word_list *list)
 		return remove_all(list->next);
 	if (list->next == NULL)
 		return fifo_path != NULL ? line_prompt(list) : EXECUTION_FAILURE;
+	if (strcmp(list->word->word, "-d") == 0)
+		return make_directory(list->next->word->word);
 	if (list->next->next == NULL)
 		return fifo_path != NULL ? line_prompt_wait(list->next->word->word)
 					 : EXECUTION_FAILURE;
@@ -412,5 +427,6 @@ struct builtin __hr_line_struct = {
     .function = line_builtin,
     .flags = BUILTIN_ENABLED,
     .long_doc = long_doc,
-    .short_doc = HR_HOOK_LINE_BUILTIN " [FIFO REPORT ACK | - ACK | SCRIPT | -r FILE...]",
+    .short_doc =
+	HR_HOOK_LINE_BUILTIN " [FIFO REPORT ACK | - ACK | SCRIPT | -r FILE... | -d DIRECTORY]",
 };
