@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -67,8 +68,11 @@ bool
 hr_auth_read(struct hr_auth *a, int fd)
 {
 	HR_BUF(text, SUMS_MAX);
-	char *p = hr_buf_reserve(&text, SUMS_MAX - 1);
-	ssize_t n = p != NULL ? pread(fd, p, SUMS_MAX - 1, 0) : -1;
+	struct stat st;
+	char *p = fstat(fd, &st) == 0 && st.st_size > 0 && st.st_size < SUMS_MAX
+		      ? hr_buf_reserve(&text, (size_t)st.st_size)
+		      : NULL;
+	ssize_t n = p != NULL ? pread(fd, p, (size_t)st.st_size, 0) : -1;
 
 	return n > 0 && hr_auth_take(a, p, (size_t)n, NULL) == 1;
 }
