@@ -87,18 +87,14 @@ examine_mounts(struct rest *r, struct hr_err *err)
 	HR_CLEAN(box_table_done) struct box_table t = {.n = 0};
 	const struct box_table_mount *root, *m;
 	HR_CLOSE int fd = -1;
-	char path[64];
 	size_t len;
 
-	(void)snprintf(path, sizeof(path), "/proc/%ld/mountinfo", (long)r->first);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return hr_err_sys(err, errno, "open %s", path);
-	if (box_table_read(&t, fd, err) < 0)
+	root = box_table_of(&t, r->first, &fd, err);
+	if (root == NULL)
 		return -1;
-	root = box_table_find(&t, r->root.stx_mnt_id);
-	if (root == NULL || sscanf(root->device, "%u:%u", &r->fs_major, &r->fs_minor) != 2)
-		return hr_err_set(err, HR_E_RUNTIME, "%s does not have the box's root", path);
+	if (root->id != r->root.stx_mnt_id ||
+	    sscanf(root->device, "%u:%u", &r->fs_major, &r->fs_minor) != 2)
+		return hr_err_set(err, HR_E_RUNTIME, "the box has an unknown root");
 	len = strcmp(root->root, "/") == 0 ? 0 : strlen(root->root);
 	for (m = t.v; m < t.v + t.n; m++)
 		if (m != root && strcmp(m->place, "/") != 0 &&
@@ -383,9 +379,6 @@ box_rest(const char *group, pid_t first, char *why, size_t size, struct hr_err *
 	if (statx(AT_FDCWD, path, LOOK_FLAGS, STATX_MNT_ID, &r.root) != 0 ||
 	    hr_pid_link(r.namespace, sizeof(r.namespace), "/proc/%ld/ns/mnt", (long)first) <= 0)
 		return hr_err_sys(err, errno, "examine process %ld", (long)first);
-	if ((r.root.stx_mask & STATX_MNT_ID) == 0)
-		return hr_err_set(
-		    err, HR_E_UNSUPPORTED, "this kernel does not report the mounts of files");
 	result = examine_mounts(&r, err);
 	if (result == 0)
 		result = note_sockets(&r);

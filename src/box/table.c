@@ -156,6 +156,11 @@ box_table_of(struct box_table *t, pid_t pid, int *ret_root, struct hr_err *err)
 		(void)hr_err_sys(err, errno, "examine the root of the box");
 		return NULL;
 	}
+	if ((st.stx_mask & STATX_MNT_ID) == 0) {
+		(void)hr_err_set(
+		    err, HR_E_UNSUPPORTED, "this kernel does not report the mounts of files");
+		return NULL;
+	}
 	if (box_table_read(t, table, err) < 0)
 		return NULL;
 	m = box_table_find(t, st.stx_mnt_id);
