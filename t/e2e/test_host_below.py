@@ -361,7 +361,7 @@ def restarted(h):
         os.chown(old, h.uid, h.uid)
     pid = h.box("one")["pid"]
     os.kill(pid, signal.SIGKILL)
-    process.wait_gone(pid, PATIENCE)
+    equal(process.wait_gone(pid, PATIENCE), True)
     h.ok("up", "-q", "one")
     equal(os.path.lexists(old), False)
     end(h, "one")
