@@ -60,21 +60,14 @@ is_there(const struct egress_held *h, const struct egress_place *p)
 static int
 listen_all(struct egress_held *h, const struct egress_policy *p, struct hr_err *err)
 {
-	static const int proxies[] = {EGRESS_PORT_PROXY, EGRESS_PORT_SOCKS};
-	struct egress_place v[EGRESS_PORTS_MAX + 8] = {
-	    {.port = EGRESS_PORT_DNS, .udp = true}, {.port = EGRESS_PORT_DNS}};
+	struct egress_place v[EGRESS_PORTS_MAX + 8] = {{.port = EGRESS_PORT_DNS, .udp = true},
+	    {.port = EGRESS_PORT_DNS}, {.port = EGRESS_PORT_PROXY}, {.port = EGRESS_PORT_SOCKS}};
 	int ports[EGRESS_PORTS_MAX + 2];
-	size_t n = 2, i, k, missing = 0, nports = egress_policy_ports(p, ports);
+	size_t n = 4, i, missing = 0, nports = egress_policy_ports(p, ports);
 
 	for (i = 0; i < nports; i++)
-		v[n++].port = ports[i];
-	/* a rule can name these ports, too, for all addresses */
-	for (i = 0; i < 2; i++) {
-		for (k = 0; k < nports && ports[k] != proxies[i];)
-			k++;
-		if (k == nports)
-			v[n++] = (struct egress_place){.port = proxies[i], .loopback = true};
-	}
+		if (ports[i] != EGRESS_PORT_PROXY && ports[i] != EGRESS_PORT_SOCKS)
+			v[n++].port = ports[i];
 	for (i = 0; i < n; i++)
 		if (!is_there(h, &v[i]))
 			v[missing++] = v[i];

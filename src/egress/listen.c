@@ -44,7 +44,7 @@ listen_here(const struct egress_place *at, struct hr_err *err)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET,
 	    .sin_port = htons((uint16_t)at->port),
-	    .sin_addr.s_addr = htonl(at->loopback ? INADDR_LOOPBACK : INADDR_ANY)};
+	    .sin_addr.s_addr = htonl(INADDR_ANY)};
 	HR_CLOSE int fd =
 	    socket(AF_INET, (at->udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int on = 1, r;

@@ -8,14 +8,14 @@
 
 #include "base/err.h"
 
-/* ports with a protocol of their own */
+/* ports with a protocol of their own; those of the proxies have it at the loopback addresses */
 #define EGRESS_PORT_DNS 53
-#define EGRESS_PORT_SOCKS 1080 /* loopback only */
-#define EGRESS_PORT_PROXY 3128 /* loopback only */
+#define EGRESS_PORT_SOCKS 1080
+#define EGRESS_PORT_PROXY 3128
 
 struct egress_place {
 	int port;
-	bool udp, loopback;
+	bool udp;
 };
 
 /* Makes non-blocking listeners in the network of the box's process, all or none. Returns 0, or -1

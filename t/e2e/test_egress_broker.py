@@ -188,6 +188,24 @@ except ConnectionResetError:
     equal(w.curl("-k", "--connect-to", "1.2.3.4:443:allowed.test:443", "https://1.2.3.4/"), (0, "secret"))
 
 
+def proxies_ports(w):
+    """A rule can also name the ports of the proxies, which they keep at the loopback address."""
+    w.names.add(allowed_test=PUBLIC, other_test=PUBLIC)
+    for port in (3128, 1080):
+        w.serve(PUBLIC, port, web(b"at %d" % port))
+        reload(w, allowOut=["allowed.test"])
+        before = len(denied(w))
+        refused(w, "http://allowed.test:%d/" % port)
+        reload(w, allowOut=["allowed.test:%d" % port])
+        equal(w.curl("http://allowed.test:%d/" % port), (0, "at %d" % port))
+        refused(w, "http://other.test:%d/" % port)
+        equal(len(denied(w)), before + 2)
+    w.serve(PUBLIC, 80, web(b"outside"))
+    reload(w, allowOut=["allowed.test"])
+    for way in (("-x", "http://127.0.0.1:3128"), ("--socks5-hostname", "127.0.0.1:1080")):
+        equal(w.curl(*way, "http://allowed.test/"), (0, "outside"))
+
+
 def by_address(w):
     """A host with rules is not reached by its address, where that is allowed; all else there is."""
     a, context = tls(w.top, "api.test", "x.wild.test", "no.test", "good.test")
@@ -1148,9 +1166,10 @@ def storm(w):
         equal(w.curl(*trust, "--retry", "3", "--retry-all-errors", "https://api.test/ok/x")[0], 0)
 
 
-CASES = (names, version_six, addresses, own_addresses, own_loopback, greetings, by_address, proxies, questions,
-         many_names, killed, upgraded, upgraded_meanwhile, control, cut, cut_early, patience, ends, bounded, shared,
-         no_cores, hidden, proxied, proxied_inspected, inspected, inspected_changes, inspected_names, prepared, storm)
+CASES = (names, version_six, addresses, own_addresses, own_loopback, greetings, proxies_ports, by_address, proxies,
+         questions, many_names, killed, upgraded, upgraded_meanwhile, control, cut, cut_early, patience, ends,
+         bounded, shared, no_cores, hidden, proxied, proxied_inspected, inspected, inspected_changes,
+         inspected_names, prepared, storm)
 
 
 def main():
