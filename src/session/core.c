@@ -330,13 +330,13 @@ hr_core_withdraw(struct hr_core *c, int exit_code, bool *ret_busy)
 }
 
 static void
-accept_prompt(struct hr_core *c, const struct hr_core_prompt *p)
+accept_prompt(struct hr_core *c, const struct hr_core_prompt *p, bool waits)
 {
 	if (!c->s.ended) { /* otherwise the end of the last command is not reported yet */
 		c->s.exit_code = p->exit_code;
 		c->s.job = p->job;
 	}
-	c->s.is_session = p->is_session;
+	c->s.waits = waits;
 	c->s.takes_lines = false;
 	c->s.traced = strchr(p->flags, 'v') != NULL;
 	c->s.tracing = strchr(p->flags, 'x') != NULL;
@@ -384,10 +384,21 @@ notice_output(struct hr_core *c, int64_t now)
 		c->s.suspect_at = now + SUSPECT_MS;
 }
 
+bool
+hr_core_prompt_is_past(const struct hr_core *c, const struct hr_core_prompt *p)
+{
+	bool typed = c->phase == PHASE_TYPED && !c->s.takes_lines;
+
+	return p->is_session &&
+	       (hr_view_readline(c->view) || (typed && !hr_view_echo_over(c->view))) &&
+	       c->ops.in_readline(c->arg);
+}
+
 void
 hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 {
 	enum phase was = c->phase;
+	bool past = hr_core_prompt_is_past(c, p), waits = p->is_session && !past;
 	bool careful = was == PHASE_STARTING || was == PHASE_HEALING;
 	/* A shell that was not seen to read a command may be reading one elsewhere: exec <file. */
 	bool takes = was == PHASE_TYPED || was == PHASE_BUSY;
@@ -400,20 +411,22 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 		c->ops.ack(c->arg, false);
 		return;
 	}
-	accept_prompt(c, p);
+	accept_prompt(c, p, waits);
+	if (was == PHASE_TYPED && past)
+		return; /* readline still reads the command, which was typed after the report */
 	core_set_phase(c, PHASE_PREPARING, INT64_MAX);
 	core_look_again(c, now);
 	if (was == PHASE_STARTING) {
 		/* Output that an old shell left unread remains visible. */
 		if (!c->s.ended)
-			hr_view_reset(c->view, !c->s.is_session);
+			hr_view_reset(c->view, !c->s.waits);
 	} else if (was == PHASE_TYPED || was == PHASE_BUSY || was == PHASE_HEALING) {
 		tell_over(c, p->exit_code, false);
 		if (p->exit_code > 128)
 			hr_view_leave_screen(c->view);
 		command_over(c);
 	}
-	if (p->is_session)
+	if (waits)
 		c->ops.ack(c->arg, careful);
 	else
 		notice_output(c, now); /* readline may be there already */
@@ -423,7 +436,7 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 		return;
 	if (!p->has_readline)
 		core_type_editing(c, now);
-	else if (takes && p->takes_lines && p->is_session && c->ops.give != NULL)
+	else if (takes && p->takes_lines && waits && c->ops.give != NULL)
 		core_await_command(c, now);
 }
 

@@ -122,6 +122,10 @@ size_t hr_core_echo_bytes(const struct hr_core *c, const char *p, size_t len, bo
 
 void hr_core_output(struct hr_core *c, const char *p, size_t len, int64_t now);
 void hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now);
+/* Returns true if the session's own shell no longer waits for the ack: it took one that was meant
+ * for an earlier report, and readline has the terminal. Nothing typed since then may be dropped. A
+ * shell that a signal interrupts while it waits sends a second report. */
+bool hr_core_prompt_is_past(const struct hr_core *c, const struct hr_core_prompt *p);
 /* Reports the end of the shell's process, after all its output: its exit code, or 128 + signal. */
 void hr_core_exited(struct hr_core *c, int exit_code, int64_t now);
 void hr_core_timer(struct hr_core *c, int64_t now);
@@ -151,7 +155,7 @@ struct hr_core_state {
 
 	/* as reported at the last prompt */
 	int exit_code, job;
-	bool is_session;  /* sent by the session's own shell, not a child of it */
+	bool waits;       /* the shell waited for an ack: readline did not have the terminal */
 	bool marked;      /* readline marks taking the terminal and the end of the echo */
 	bool traced;      /* the shell has `set -v` */
 	bool tracing;     /* the shell has `set -x` */

@@ -68,8 +68,10 @@ at_prompt(struct hr_keeper *k, const struct hr_report *r)
 	k->place_looked = false;
 	k->starts = 0;
 	shell_unsize(k);
-	shell_unanswer(k);
-	shell_drop_input(k, p.is_session);
+	if (!hr_core_prompt_is_past(k->core, &p)) {
+		shell_unanswer(k);
+		shell_drop_input(k, p.is_session);
+	}
 	hr_core_prompt(k->core, &p, hr_now_ms());
 }
 

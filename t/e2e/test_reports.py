@@ -29,7 +29,7 @@ time.sleep(0.3)
 class Forged:
     """A keeper of nobody's shell, a directory that only root may enter with a program in it, and a report."""
 
-    def __init__(self, cwd=None):
+    def __init__(self, cwd=None, typed=False):
         need_root()
         need_entrance()  # to handrail-line.so, which the shell loads
         self.secret = tempfile.mkdtemp(prefix="e2e-secret-")
@@ -38,7 +38,7 @@ class Forged:
         os.chmod(f.name, 0o755)
         os.mkdir(os.path.join(self.secret, "open"), 0o755)
         self.shell = Keeper(os.path.join(BUILDDIR, "handrail-session"), account="nobody", env=shells.environment(),
-                            cwd=self.secret if cwd else None)
+                            cwd=self.secret if cwd else None, typed=typed)
         with open(os.path.join(self.shell.base, "forge.py"), "w") as f:
             f.write(FORGE)
         os.chmod(f.name, 0o644)
@@ -104,6 +104,20 @@ def where():
         f.shell.run("chmod 755 /tmp/e2e.$$; cd; rm -r /tmp/e2e.$$")
 
 
+def at_a_prompt():
+    """While readline has the terminal the shell waits for no answer, and what is typed is for its next command."""
+    with Forged(typed=True) as f:
+        ended = os.path.join(f.shell.work_dir, "ended")
+        os.mkfifo(ended)
+        os.chmod(ended, 0o666)
+        for _ in range(3):
+            f.shell.run("(python3 %s \"$__hr_n\" $$ 0 / /usr/bin; echo $? >%s) &>/dev/null &" % (f.script, ended))
+            with open(ended) as sent:
+                equal(sent.read(), "0\n")
+            o = f.shell.run("echo ran $((6 * 7))", timeout=10)
+            equal((o.exit_code, "ran 42" in o.content, "200~" in o.content), (0, True, False), o)
+
+
 def a_mount_of_its_own():
     """A directory that is elsewhere for everybody else."""
     with Forged() as f:
@@ -117,4 +131,4 @@ def a_mount_of_its_own():
 
 if __name__ == "__main__":
     process.become_subreaper()
-    run_tests([who, what_root_finds, where, a_mount_of_its_own])
+    run_tests([who, what_root_finds, where, at_a_prompt, a_mount_of_its_own])

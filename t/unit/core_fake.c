@@ -349,6 +349,13 @@ fake_begin(struct fake *f)
 }
 
 void
+fake_interrupted(struct fake *f)
+{
+	fake_out(f, "^C\033[?2004l\r\033[?2004h\033[?2004l\r\r\n");
+	f->in_readline = false;
+}
+
+void
 fake_report(struct fake *f, int exit_code)
 {
 	const struct hr_core_prompt p = {.exit_code = exit_code,

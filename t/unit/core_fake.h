@@ -60,9 +60,10 @@ void fake_forget(struct fake *f); /* what was typed */
 /* The shell's part. Text: LF becomes CR LF, as the terminal has it. */
 void fake_out(struct fake *f, const char *text);
 void fake_bytes(struct fake *f, const char *p, size_t len); /* as they are */
-void fake_take(struct fake *f);       /* readline echoes and takes the line that was pasted */
-void fake_take_given(struct fake *f); /* readline takes what was given, the command runs */
-void fake_begin(struct fake *f);      /* the command was read whole and runs */
+void fake_take(struct fake *f);        /* readline echoes and takes the line that was pasted */
+void fake_take_given(struct fake *f);  /* readline takes what was given, the command runs */
+void fake_begin(struct fake *f);       /* the command was read whole and runs */
+void fake_interrupted(struct fake *f); /* readline leaves the terminal for a C-c or a SIGINT */
 void fake_report(struct fake *f, int exit_code); /* the hook, in /w, of the own shell */
 void fake_readline(struct fake *f);              /* readline waits */
 void fake_prompt(struct fake *f, int exit_code); /* both */

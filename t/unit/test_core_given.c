@@ -65,7 +65,7 @@ START_TEST(keys_go_to_the_terminal)
 	hr_buf_reset(&f.given);
 	fake_readline(&f);
 	ck_assert_str_eq(hr_buf_str(&f.typed), "\003");
-	fake_out(&f, "^C\n");
+	fake_interrupted(&f);
 	fake_report(&f, 130);
 	check_result(2, "^C", "", "\n[The command completed with exit code 130. CTRL+C was sent.]");
 	fake_forget(&f);

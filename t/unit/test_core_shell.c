@@ -265,7 +265,7 @@ START_TEST(interrupt_at_an_idle_prompt)
 	/* between readline's taking the terminal and its signals, one may be lost */
 	fake_wait(&f, 50);
 	check_typed("\003");
-	fake_out(&f, "^C\n");
+	fake_interrupted(&f);
 	fake_prompt(&f, 130);
 	check_result(1, "^C", "", "\n[The command completed with exit code 130. CTRL+C was sent.]");
 	fake_wait(&f, 10000);
@@ -376,11 +376,92 @@ START_TEST(an_incomplete_command_given_up)
 	check_typed("\003");
 	fake_wait(&f, 120); /* as at an idle prompt, repeated */
 	check_typed("\003\003");
-	fake_out(&f, "^C\n");
+	fake_interrupted(&f);
 	fake_prompt(&f, 130);
 	check_result(2, "^C", "", "\n[The command completed with exit code 130. CTRL+C was sent.]");
 	ASK(&f, "C-d", .is_input = true);
 	ck_assert_uint_eq(f.typed.len, 0);
+}
+END_TEST
+
+/* ---- a report that readline overtook ---- */
+
+/* A shell that a signal interrupted while it waited for the ack sent another report, and took the
+ * ack of the first for that of the second: the second is read when readline has the terminal. An
+ * ack now would be for nobody, and with it the typed command would be dropped. */
+START_TEST(a_late_report_before_a_command)
+{
+	ASK(&f, "export A=1");
+	fake_begin(&f);
+	fake_prompt(&f, 0);
+	check_completed(1, "", 0);
+	ck_assert_uint_eq(f.acks, 2);
+	fake_report(&f, 130);
+	ck_assert_uint_eq(f.acks, 2);
+	ASK(&f, "echo x");
+	check_typed("\033[200~echo x\033[201~\r");
+	fake_wait(&f, 1000);
+	ck_assert_uint_eq(f.typed.len, 0);
+	fake_begin(&f);
+	fake_out(&f, "x\n");
+	fake_prompt(&f, 0);
+	check_completed(2, "x", 0);
+	ck_assert_uint_eq(f.acks, 3);
+}
+END_TEST
+
+START_TEST(a_late_report_after_a_command_was_typed)
+{
+	ASK(&f, "export A=1");
+	fake_begin(&f);
+	fake_report(&f, 0);
+	ASK(&f, "echo x");
+	fake_readline(&f);
+	check_typed("\033[200~echo x\033[201~\r");
+	fake_report(&f, 130);
+	ck_assert_uint_eq(f.results, 1);
+	ck_assert_uint_eq(f.acks, 2);
+	fake_out(&f, "echo x");
+	fake_report(&f, 130);
+	ck_assert_uint_eq(f.results, 1);
+	fake_begin(&f);
+	fake_out(&f, "x\n");
+	fake_prompt(&f, 3);
+	check_completed(2, "x", 3);
+	ck_assert_uint_eq(f.acks, 3);
+}
+END_TEST
+
+/* The command's own report, as late: readline waits for the next one already. */
+START_TEST(a_late_report_of_a_command)
+{
+	ASK(&f, "echo x");
+	fake_begin(&f);
+	fake_out(&f, "x\n");
+	fake_readline(&f);
+	fake_report(&f, 0);
+	check_completed(1, "x", 0);
+	ck_assert_uint_eq(f.acks, 1);
+	ASK(&f, "echo y");
+	check_typed("\033[200~echo y\033[201~\r");
+	fake_begin(&f);
+	fake_out(&f, "y\n");
+	fake_prompt(&f, 0);
+	check_completed(2, "y", 0);
+	ck_assert_uint_eq(f.acks, 2);
+}
+END_TEST
+
+/* The terminal drops unread output at a C-c: the end of readline may not be seen. */
+START_TEST(a_report_that_only_looks_late)
+{
+	f.in_readline = false;
+	fake_report(&f, 130);
+	ck_assert_uint_eq(f.acks, 2);
+	ASK(&f, "echo x");
+	ck_assert_uint_eq(f.typed.len, 0);
+	fake_readline(&f);
+	check_typed("\033[200~echo x\033[201~\r");
 }
 END_TEST
 
@@ -582,7 +663,8 @@ END_TEST
 
 START_TEST(killed_before_the_command_was_typed)
 {
-	fake_report(&f, 0);
+	fake_interrupted(&f);
+	fake_report(&f, 130);
 	ASK(&f, "echo x");
 	ck_assert_uint_eq(f.typed.len, 0);
 	hr_core_exited(f.core, 137, f.now);
@@ -777,6 +859,19 @@ typing_case(void)
 }
 
 static TCase *
+late_case(void)
+{
+	TCase *tc = tcase_create("late");
+
+	tcase_add_checked_fixture(tc, core_setup, core_teardown);
+	tcase_add_test(tc, a_late_report_before_a_command);
+	tcase_add_test(tc, a_late_report_after_a_command_was_typed);
+	tcase_add_test(tc, a_late_report_of_a_command);
+	tcase_add_test(tc, a_report_that_only_looks_late);
+	return tc;
+}
+
+static TCase *
 trouble_case(void)
 {
 	TCase *tc = tcase_create("trouble");
@@ -812,6 +907,7 @@ main(void)
 
 	suite_add_tcase(s, start_case());
 	suite_add_tcase(s, typing_case());
+	suite_add_tcase(s, late_case());
 	suite_add_tcase(s, trouble_case());
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);
