@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import process  # noqa: E402
-from lib.supervised import SRCDIR, Server, need_root, run_tests  # noqa: E402
+from lib.supervised import SRCDIR, Server, need_entrance, need_root, run_tests  # noqa: E402
 from lib.tap import equal  # noqa: E402
 from test_v1 import IDENTITY, KEY, V1  # noqa: E402
 
@@ -315,6 +315,7 @@ def archive_of_a_git_that_waits():
 def large_archive():
     """An archive is sent while it is packed, with the rights of the shell's account."""
     need_root()
+    need_entrance()  # to handrail-archives.so
     with Rooted() as s:
         shutil.chown(s.work_dir, "nobody")
         s.execute("mkdir d; head -c 40000000 /dev/urandom >d/big; : >d/%s" % ("n" * 200))
