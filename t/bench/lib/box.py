@@ -259,11 +259,11 @@ def boxes(bench, build, source):
     place, starts, lives, figures = Place(build, source, program), [], [], {}
     try:
         isolation(bench, place, program, starts)
-        rows = show(bench, "start", starts, FLOOR)
-        figures["start"] = rows["handrail-box, new storage"]
+        floor = show(bench, "start", starts, FLOOR)[FLOOR][0]
         sandboxes(bench, place, lives)
         rows = show(bench, "handrail", lives, "up --run true, local")
         figures.update(up=rows["up --run true, box"], pool=rows["up --run true, box of the pool"])
+        figures["more"] = (figures["up"][0] - rows["up --run true, local"][0]) / floor
         figures["memory"] = memory(bench, place)
         figures["woken"] = density(bench, place)
     except (Failed, OSError) as e:
