@@ -168,7 +168,7 @@ core_answer_completed(struct hr_core *c)
 	c->s.running = c->s.ended = false;
 	answer_run(c, true, HR_CLOCK_NONE, &suffix);
 	c->s.observations = 0;
-	hr_view_reset(c->view, !c->s.waits);
+	hr_view_reset(c->view, !c->s.is_session);
 }
 
 /* Answers while the command still runs, and marks the output as seen. clock: the limit that caused

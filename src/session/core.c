@@ -90,6 +90,12 @@ hr_core_edits(const struct hr_core *c)
 	return c->phase == PHASE_TYPED && !c->s.takes_lines;
 }
 
+bool
+hr_core_sees_readline(const struct hr_core *c)
+{
+	return hr_view_readline(c->view) || (hr_core_edits(c) && !hr_view_echo_over(c->view));
+}
+
 const char *
 hr_core_working_dir(const struct hr_core *c)
 {
@@ -330,13 +336,13 @@ hr_core_withdraw(struct hr_core *c, int exit_code, bool *ret_busy)
 }
 
 static void
-accept_prompt(struct hr_core *c, const struct hr_core_prompt *p, bool waits)
+accept_prompt(struct hr_core *c, const struct hr_core_prompt *p)
 {
 	if (!c->s.ended) { /* otherwise the end of the last command is not reported yet */
 		c->s.exit_code = p->exit_code;
 		c->s.job = p->job;
 	}
-	c->s.waits = waits;
+	c->s.is_session = p->is_session && !p->is_past;
 	c->s.takes_lines = false;
 	c->s.traced = strchr(p->flags, 'v') != NULL;
 	c->s.tracing = strchr(p->flags, 'x') != NULL;
@@ -384,21 +390,10 @@ notice_output(struct hr_core *c, int64_t now)
 		c->s.suspect_at = now + SUSPECT_MS;
 }
 
-bool
-hr_core_prompt_is_past(const struct hr_core *c, const struct hr_core_prompt *p)
-{
-	bool typed = c->phase == PHASE_TYPED && !c->s.takes_lines;
-
-	return p->is_session &&
-	       (hr_view_readline(c->view) || (typed && !hr_view_echo_over(c->view))) &&
-	       c->ops.in_readline(c->arg);
-}
-
 void
 hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 {
 	enum phase was = c->phase;
-	bool past = hr_core_prompt_is_past(c, p), waits = p->is_session && !past;
 	bool careful = was == PHASE_STARTING || was == PHASE_HEALING;
 	/* A shell that was not seen to read a command may be reading one elsewhere: exec <file. */
 	bool takes = was == PHASE_TYPED || was == PHASE_BUSY;
@@ -411,32 +406,35 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 		c->ops.ack(c->arg, false);
 		return;
 	}
-	accept_prompt(c, p, waits);
-	if (was == PHASE_TYPED && past)
+	accept_prompt(c, p);
+	if (was == PHASE_TYPED && p->is_past)
 		return; /* readline still reads the command, which was typed after the report */
 	core_set_phase(c, PHASE_PREPARING, INT64_MAX);
 	core_look_again(c, now);
 	if (was == PHASE_STARTING) {
 		/* Output that an old shell left unread remains visible. */
 		if (!c->s.ended)
-			hr_view_reset(c->view, !c->s.waits);
+			hr_view_reset(c->view, !c->s.is_session);
 	} else if (was == PHASE_TYPED || was == PHASE_BUSY || was == PHASE_HEALING) {
 		tell_over(c, p->exit_code, false);
 		if (p->exit_code > 128)
 			hr_view_leave_screen(c->view);
 		command_over(c);
 	}
-	if (waits)
+	if (c->s.is_session) {
+		/* The terminal drops unread output at a C-c, and readline's end with it. */
+		hr_view_leave_readline(c->view);
 		c->ops.ack(c->arg, careful);
-	else
+	} else {
 		notice_output(c, now); /* readline may be there already */
+	}
 	if (was == PHASE_STARTING)
 		c->ops.ready(c->arg);
 	if (c->phase != PHASE_PREPARING)
 		return;
 	if (!p->has_readline)
 		core_type_editing(c, now);
-	else if (takes && p->takes_lines && waits && c->ops.give != NULL)
+	else if (takes && p->takes_lines && c->s.is_session && c->ops.give != NULL)
 		core_await_command(c, now);
 }
 

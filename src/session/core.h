@@ -24,6 +24,7 @@ struct hr_core_prompt {
 	const char *username, *working_dir, *py_path;
 	const char *flags; /* value of $- */
 	bool is_session;   /* sent by the session's own shell, not a child: it waits for an ack */
+	bool is_past;      /* the shell took the ack of an earlier report and does not wait */
 	bool has_readline; /* the shell reads its commands with readline */
 	bool takes_lines;  /* the shell can take its next command from ops->give */
 	bool line_pending; /* the shell had not taken the last command when it sent this */
@@ -111,6 +112,9 @@ bool hr_core_edits(const struct hr_core *c);
  * because it works, or because its process has the terminal (a trap); the signal is for that, too.
  * Returns false if the shell has the command, or there is none. */
 bool hr_core_withdraw(struct hr_core *c, int exit_code, bool *ret_busy);
+/* Returns true if readline has the terminal according to the output: a shell that waits for an ack
+ * prints the end of readline first. */
+bool hr_core_sees_readline(const struct hr_core *c);
 const char *hr_core_working_dir(const struct hr_core *c);
 /* Returns true in the mode in which arrows must be typed as ESC O A. */
 bool hr_core_application_cursor(const struct hr_core *c);
@@ -122,10 +126,6 @@ size_t hr_core_echo_bytes(const struct hr_core *c, const char *p, size_t len, bo
 
 void hr_core_output(struct hr_core *c, const char *p, size_t len, int64_t now);
 void hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now);
-/* Returns true if the session's own shell no longer waits for the ack: it took one that was meant
- * for an earlier report, and readline has the terminal. Nothing typed since then may be dropped. A
- * shell that a signal interrupts while it waits sends a second report. */
-bool hr_core_prompt_is_past(const struct hr_core *c, const struct hr_core_prompt *p);
 /* Reports the end of the shell's process, after all its output: its exit code, or 128 + signal. */
 void hr_core_exited(struct hr_core *c, int exit_code, int64_t now);
 void hr_core_timer(struct hr_core *c, int64_t now);
@@ -155,7 +155,7 @@ struct hr_core_state {
 
 	/* as reported at the last prompt */
 	int exit_code, job;
-	bool waits;       /* the shell waited for an ack: readline did not have the terminal */
+	bool is_session;  /* sent by the session's own shell, which waited for the ack */
 	bool marked;      /* readline marks taking the terminal and the end of the echo */
 	bool traced;      /* the shell has `set -v` */
 	bool tracing;     /* the shell has `set -x` */

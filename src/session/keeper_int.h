@@ -171,6 +171,9 @@ void shell_end(struct hr_keeper *k); /* Kills the shell and its foreground; a ne
  * keeper. */
 bool shell_take_back(void *arg);
 void shell_ack(void *arg, bool careful); /* Sends the ack line (shell_ack.c). */
+/* Returns true if the shell waits for the ack of the report that was taken last. Takes 50 ms at
+ * most. */
+bool shell_waits(struct hr_keeper *k);
 void shell_on_child(void *arg);
 /* Watches an existing shell. `other`: it is not this process's child. */
 int shell_watch(struct hr_keeper *k, bool other, struct hr_err *err);

@@ -68,7 +68,10 @@ at_prompt(struct hr_keeper *k, const struct hr_report *r)
 	k->place_looked = false;
 	k->starts = 0;
 	shell_unsize(k);
-	if (!hr_core_prompt_is_past(k->core, &p)) {
+	/* A shell that a signal interrupts while it waits reports again, and may take the ack of
+	 * the first report for that of the second. */
+	p.is_past = p.is_session && hr_core_sees_readline(k->core) && !shell_waits(k);
+	if (!p.is_past) { /* otherwise this would drop a typed command */
 		shell_unanswer(k);
 		shell_drop_input(k, p.is_session);
 	}

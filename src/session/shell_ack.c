@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -20,6 +21,8 @@
 /* A snapshot of the exported variables costs some 50 us: at most one per second in a fast
  * series. */
 #define SNAPSHOT_MS 1000
+/* maximum milliseconds from a report to the wait: without the builtin bash opens the FIFO later */
+#define WAIT_MS 50
 #define TEXT_CAP (8u << 20)
 #define ACK_MAX 4096 /* PIPE_BUF, since so much is written whole or not at all */
 
@@ -60,6 +63,29 @@ waits_for_ack(const struct hr_keeper *k)
 	if (d != NULL)
 		(void)closedir(d);
 	return waits;
+}
+
+/* Returns true if the shell has sent another report, within `ms`. */
+static bool
+has_later(const struct hr_keeper *k, int ms)
+{
+	struct pollfd in = {.fd = k->report_fd, .events = POLLIN};
+
+	return k->reports.in.len > k->reports.used || poll(&in, 1, ms) > 0;
+}
+
+bool
+shell_waits(struct hr_keeper *k)
+{
+	int i;
+
+	for (i = 0; i < WAIT_MS && look_waits(k) != HR_SEEN_READLINE; i++) {
+		if (waits_for_ack(k))
+			return !has_later(k, 0);
+		if (has_later(k, 1))
+			return false;
+	}
+	return false;
 }
 
 void

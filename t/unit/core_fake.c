@@ -366,6 +366,7 @@ fake_report(struct fake *f, int exit_code)
 	    .flags = f->tracing ? "himxBs" : "himBs",
 	    .has_readline = !f->no_editing,
 	    .is_session = true,
+	    .is_past = f->in_readline && hr_core_sees_readline(f->core),
 	    .takes_lines = f->takes_lines,
 	    .line_pending = f->given.len > 1};
 

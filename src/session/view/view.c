@@ -354,6 +354,13 @@ hr_view_leave_screen(struct hr_view *v)
 }
 
 void
+hr_view_leave_readline(struct hr_view *v)
+{
+	if (hr_term_bracketed_paste(v->term))
+		hr_term_feed(v->term, HR_READLINE_LEAVES, strlen(HR_READLINE_LEAVES));
+}
+
+void
 hr_view_shell_ended(struct hr_view *v)
 {
 	static const char modes[] = "\033[?2004l\033[?1l";

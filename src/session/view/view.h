@@ -68,6 +68,9 @@ void hr_view_reset(struct hr_view *v, bool keep_readline);
 
 /* Leaves the alternate screen of a program that a signal ended. */
 void hr_view_leave_screen(struct hr_view *v);
+/* Notes that readline has left the terminal, whether or not its end sequence was seen. A replay of
+ * the output does not repeat that. */
+void hr_view_leave_readline(struct hr_view *v);
 
 /* Voids the shell's own terminal settings, and sequences that it left incomplete. */
 void hr_view_shell_ended(struct hr_view *v);
