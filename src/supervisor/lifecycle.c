@@ -589,6 +589,6 @@ hr_server_run(struct hr_server *s, struct hr_err *err)
 	free_parts(s);
 	/* the message is repeated, since people often see only a log's end */
 	if (s->failure[0] != '\0')
-		hr_log(HR_LOG_ERROR, "handraild exits without having started: %s", s->failure);
+		hr_server_log_failure(s, "handraild exits without having started: ", s->failure);
 	return r;
 }

@@ -71,9 +71,9 @@ main(int argc, char **argv)
 	hr_log_setup("handraild", HR_LOG_TEXT, HR_LOG_INFO);
 	hr_log_keep(&s.log_lines);
 	if (hr_reexec_begin(&s, argv, &err) < 0)
-		return hr_server_fail(HR_EXIT_START, &err);
+		return hr_server_fail(&s, HR_EXIT_START, &err);
 	if (hr_keys_take_environment(&s.site.keys, &err) < 0)
-		return hr_server_fail(HR_EXIT_USAGE, &err);
+		return hr_server_fail(&s, HR_EXIT_USAGE, &err);
 	if (hr_options_parse(&s.options, argc, argv, &err) < 0)
 		return usage_error(&err);
 	if (s.options.action == HR_ACTION_HELP) {
@@ -85,7 +85,8 @@ main(int argc, char **argv)
 		return 0;
 	}
 	if (hr_server_settings(&s, &status, &err) < 0)
-		status = status == HR_EXIT_USAGE ? usage_error(&err) : hr_server_fail(status, &err);
+		status =
+		    status == HR_EXIT_USAGE ? usage_error(&err) : hr_server_fail(&s, status, &err);
 	else
 		status = act(&s);
 	signo = s.exit_signal;

@@ -89,8 +89,11 @@ void hr_server_init(struct hr_server *s); /* Initialises s. */
 /* Loads and checks the settings, and opens the log (start.c). Returns 0, or -1 with *err and
  * *ret_status, the exit status, set. */
 int hr_server_settings(struct hr_server *s, int *ret_status, struct hr_err *err);
-/* Logs the error. Returns the exit status. */
-int hr_server_fail(int status, const struct hr_err *err);
+/* Logs why the server did not start, prefix and reason. If the log is a file, writes the line to
+ * standard error as well, where the person who started the server looks first (start.c). */
+void hr_server_log_failure(const struct hr_server *s, const char *prefix, const char *reason);
+/* Logs the error in this way. Returns the exit status. */
+int hr_server_fail(const struct hr_server *s, int status, const struct hr_err *err);
 /* Runs a mode of handraild, as the next two do (start.c). Returns the exit status. */
 int hr_server_serve(struct hr_server *s);
 int hr_server_check(struct hr_server *s);

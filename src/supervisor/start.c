@@ -52,10 +52,21 @@ stop_is_pending(void)
 	return pending_stop() != 0;
 }
 
-int
-hr_server_fail(int status, const struct hr_err *err)
+void
+hr_server_log_failure(const struct hr_server *s, const char *prefix, const char *reason)
 {
-	hr_log(HR_LOG_ERROR, "%s", err->msg);
+	hr_log(HR_LOG_ERROR, "%s%s", prefix, reason);
+	if (s->log_fd < 0)
+		return;
+	hr_log_set_fd(STDERR_FILENO);
+	hr_log(HR_LOG_ERROR, "%s%s", prefix, reason);
+	hr_log_set_fd(s->log_fd);
+}
+
+int
+hr_server_fail(const struct hr_server *s, int status, const struct hr_err *err)
+{
+	hr_server_log_failure(s, "", err->msg);
 	return status;
 }
 
@@ -393,14 +404,14 @@ hr_server_serve(struct hr_server *s)
 	if (hr_notify_open(&s->notify, getenv("NOTIFY_SOCKET"), &err) < 0)
 		hr_log(HR_LOG_WARNING, "%s", err.msg);
 	if (check_request(s, &status, &err) < 0 || claim(s, &status, &err) != 0)
-		return hr_server_fail(status, &err);
+		return hr_server_fail(s, status, &err);
 	announce(s);
 	if (prepare(s, &err) != 0) {
 		s->exit_signal = pending_stop();
-		return s->exit_signal != 0 ? 0 : hr_server_fail(HR_EXIT_START, &err);
+		return s->exit_signal != 0 ? 0 : hr_server_fail(s, HR_EXIT_START, &err);
 	}
 	if (hr_server_run(s, &err) < 0)
-		return hr_server_fail(HR_EXIT_START, &err);
+		return hr_server_fail(s, HR_EXIT_START, &err);
 	return s->exit_status;
 }
 
@@ -416,14 +427,14 @@ hr_server_check(struct hr_server *s)
 	where.privileged = false;
 	where.xdg_runtime_dir = NULL;
 	if (check_request(s, &status, &err) < 0)
-		return hr_server_fail(status, &err);
+		return hr_server_fail(s, status, &err);
 	if (hr_keys_read_file(&s->site.keys, s->ctx.settings.session_api_key_file, &err) < 0 ||
 	    hr_listen_choose(&s->site.listen, &s->ctx.settings, s->site.keys.count > 0, &err) < 0 ||
 	    hr_identity_nginx(&s->ctx.id, s->ctx.settings.nginx_user, &err) < 0 ||
 	    hr_rundir_open(&s->ctx.run, &where, &err) < 0 ||
 	    hr_rundir_prepare(&s->ctx.run, s->ctx.id.nginx_uid, false, &err) < 0 ||
 	    hr_nginx_configure(&s->site, &s->ctx.settings, &s->site.keys, true, &err) < 0)
-		return hr_server_fail(HR_EXIT_USAGE, &err);
+		return hr_server_fail(s, HR_EXIT_USAGE, &err);
 	(void)puts("handraild: the configuration is valid");
 	return 0;
 }
@@ -445,7 +456,7 @@ hr_server_print_nginx(struct hr_server *s)
 	     hr_nginx_compose(
 		 &text, s->options.nginx_part, &s->site, &s->ctx.settings, NULL, &err) == 0 &&
 	     hr_fd_write_full(STDOUT_FILENO, hr_buf_str(&text), text.len, &err) == 0;
-	return ok ? 0 : hr_server_fail(HR_EXIT_USAGE, &err);
+	return ok ? 0 : hr_server_fail(s, HR_EXIT_USAGE, &err);
 }
 
 void

@@ -64,6 +64,18 @@ def start_fails(status, pattern, **kw):
             raise AssertionError("no %r in\n%s" % (pattern, s.log()))
 
 
+def reason_beside_the_file(status, pattern, **kw):
+    """With `log_file` the reason is both in the file and on standard error."""
+    s = Server(ready=None, **kw)
+    s.write_settings({"log_file": os.path.join(s.top, "log")})
+    s.args += ["--config", s.settings_file()]
+    with s:
+        s.start(ready=False)
+        equal(s.wait(), status, "status\n" + s.log())
+        with open(os.path.join(s.top, "log")) as f:
+            equal([bool(re.search(pattern, text)) for text in (f.read(), s.log())], [True, True], s.log())
+
+
 def reason_at_the_end():
     """A log is often shown by its end: there the reason is, too, behind the ends of all processes."""
     with Libexec(handrail_session="echo no shell here >&2; exit 7\n") as lib:
@@ -82,6 +94,7 @@ def refusals():
     busy.listen()
     with busy:
         start_fails(1, "already in use", port=busy.getsockname()[1])
+        reason_beside_the_file(1, "already in use", port=busy.getsockname()[1])
     start_fails(1, "Plugin nope not found", args=["--plugins", "jupyter", "nope"])
     start_fails(2, "error: unrecognized arguments: --nope", args=["--nope"])
     start_fails(2, "error: .*unknown key \"prot\"; did you mean \"port\"", settings={"prot": 1})
@@ -95,6 +108,7 @@ def refusals():
         start_fails(3, "no shell today", libexec=lib)
     with Libexec(handrail_session="exit 7\n") as lib:
         start_fails(3, "exit 7", libexec=lib)
+        reason_beside_the_file(3, "without having started: .*exit 7", libexec=lib)
     with Libexec(handrail_worker="echo broken >&2; exit 9\n",
                  handrail_session="cat <&0; sleep 600\n") as lib:
         start_fails(3, "workers end as soon as they start", libexec=lib)
