@@ -29,7 +29,8 @@ DOCUMENTS = ("README.md", "doc/tutorial.md", "doc/operators.md", "doc/install.md
              "doc/kubernetes.md", "doc/live.md", "doc/isolation.md", "doc/troubleshooting.md", "doc/recipe-1000.md",
              "doc/figures.md", "doc/e2b.md", "doc/host.md", "man/handrail.1", "man/handraild.8.in")
 # Root runs their commands a second time as an ordinary user, whose defaults differ.
-ORDINARY = ("doc/install.md",)
+ORDINARY = ("README.md", "doc/tutorial.md", "doc/install.md", "doc/host.md")
+ORDINARY_PATH = "/usr/local/bin:/usr/bin:/bin"  # Debian's login has no sbin
 PORTS = ("3000", "3001", "8000", "8443")
 BARE = re.compile(r"^    (?:handrail[a-z-]* |curl |apt-get |make |docker |kubectl |\./|packaging/\w).*", re.M)
 
@@ -98,7 +99,7 @@ def as_pattern(lines):
 def typed(h, commands, ports, user):
     """Runs the commands as `user` (None: this account). Returns [(status, output)]."""
     if user is not None:
-        for name in ("home", "tmp", "cwd", "run"):
+        for name in ("", "home", "tmp", "cwd", "run"):
             shutil.chown(h.path(name), user)
         del h.env["XDG_RUNTIME_DIR"]  # only a login sets it
     script = h.path("script")
@@ -106,7 +107,8 @@ def typed(h, commands, ports, user):
         for n, c in enumerate(commands):
             f.write("printf '\\001%d\\n'\n%s\nprintf '\\002%%d\\n' $?\n" % (n, ports(c.text)))
     with open(h.path("output"), "w+b") as out:
-        env = dict(h.env, PATH="%s:%s:/usr/sbin:/sbin" % (BUILD, h.env["PATH"]), SRC=SRC, LC_ALL="C.UTF-8",
+        path = h.env["PATH"] + ":/usr/sbin:/sbin" if user is None else ORDINARY_PATH
+        env = dict(h.env, PATH="%s:%s" % (BUILD, path), SRC=SRC, LC_ALL="C.UTF-8",
                    HANDRAIL_FLEETD=os.path.join(BUILD, "handrail-fleetd"))
         subprocess.run(["bash", "--norc", script], env=env, cwd=h.path("cwd"), stdin=subprocess.DEVNULL, stdout=out,
                        stderr=out, timeout=10 * PATIENCE, user=user, extra_groups=[] if user else None)
