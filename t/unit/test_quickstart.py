@@ -285,8 +285,10 @@ def fleet():
         status, lines, calls = c("fleet")
         equal((status, "It is running already." in lines, lines[-5:], calls), (0, True, words, []))
         c.kill_fleet()
-        equal(c("fleet", "stop")[:2], (0, ["The fleet was not running."]))
+        os.makedirs(os.path.join(c.top, "build/fleet/place/fleet/sandboxes"), exist_ok=True)
+        equal(c("fleet", "stop")[:2], (0, ["The fleet was killed before; its sandboxes have ended."]))
         equal(os.path.exists(os.path.join(c.top, "build/fleet")), False, "its records")
+        equal(c("fleet", "stop")[:2], (0, ["The fleet was not running."]))
 
 
 def fleet_without_an_image():
