@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -440,6 +442,33 @@ START_TEST(a_lost_minder)
 }
 END_TEST
 
+/* On a full disk the record of a killed command's end may be cut at any byte, by its minder or by a
+ * caller: all report the end, and the next record that fits is the one that lasts. */
+START_TEST(a_lost_minder_on_a_full_disk)
+{
+	struct rlimit before, least;
+	struct hr_v1_state s, again;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+	ck_assert(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+	make(DASHED_A, "1000 ");
+	for (least = before, least.rlim_cur = 5; least.rlim_cur < 28; least.rlim_cur++) {
+		ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &least), 0);
+		ck_assert_int_eq(hr_v1_look(&call, DASHED_A, &s), 1);
+		ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+		ck_assert(s.over);
+		ck_assert_int_eq(s.started_us, 1000);
+		ck_assert_int_eq(s.code, HR_BOUND_NO_CODE);
+		ck_assert_int_gt(s.ended_us, 1700000000000000);
+	}
+	ck_assert_int_eq(hr_v1_look(&call, DASHED_A, &s), 1);
+	ck_assert_int_eq(hr_v1_look(&call, DASHED_A, &again), 1);
+	ck_assert(again.over);
+	ck_assert_int_eq(again.code, HR_BOUND_NO_CODE);
+	ck_assert_int_eq(again.ended_us, s.ended_us);
+}
+END_TEST
+
 /* The list has the order of the starts, and of the ids at the same time. */
 START_TEST(lists)
 {
@@ -678,6 +707,7 @@ main(void)
 	tcase_add_test(t, numbered_ids);
 	tcase_add_test(t, states);
 	tcase_add_test(t, a_lost_minder);
+	tcase_add_test(t, a_lost_minder_on_a_full_disk);
 	tcase_add_test(t, lists);
 	tcase_add_test(t, files);
 	tcase_add_test(t, parts);

@@ -80,20 +80,25 @@ read_status(int fd, struct hr_v1_state *ret)
 	text[n > 0 ? n : 0] = '\0';
 	fields = sscanf(
 	    text, "%" SCNd64 " %" SCNd64 " %" SCNd64, &ret->started_us, &ret->code, &ret->ended_us);
-	ret->over = fields == 3;
+	ret->over = fields == 3 && strchr(text, '\n') != NULL;
 	return fields;
 }
 
-/* Records the end of a command whose minder was killed, so that all see the same end. */
+/* Records the end of a command whose minder was killed, so that all see the same end. A full disk
+ * may cut the record: without its line feed, the next caller writes it again. */
 static void
 record_loss(const char *path, struct hr_v1_state *io)
 {
-	HR_CLOSE int fd = open(path, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
-	HR_BUF(text, 64);
+	HR_CLOSE int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	HR_BUF(text, 160);
 
-	hr_buf_addf(&text, "%d %" PRId64 "\n", HR_BOUND_NO_CODE, hr_wall_ns() / 1000);
-	if (fd >= 0 && hr_fd_write_full(fd, hr_buf_str(&text), text.len, NULL) == 0)
-		(void)read_status(fd, io);
+	io->code = HR_BOUND_NO_CODE;
+	io->ended_us = hr_wall_ns() / 1000;
+	io->over = true;
+	hr_buf_addf(
+	    &text, "%" PRId64 " %d %" PRId64 "\n", io->started_us, HR_BOUND_NO_CODE, io->ended_us);
+	if (fd >= 0)
+		(void)hr_fd_write_full(fd, hr_buf_str(&text), text.len, NULL);
 }
 
 int
@@ -109,7 +114,8 @@ hr_v1_look(const struct hr_rex_call *c, const char *id, struct hr_v1_state *ret)
 	if (read_status(fd, ret) < 1)
 		return 0;
 	/* the minder writes before it releases the lock */
-	if (!ret->over && flock(fd, LOCK_EX | LOCK_NB) == 0 && read_status(fd, ret) == 1)
+	if (!ret->over && flock(fd, LOCK_EX | LOCK_NB) == 0 && read_status(fd, ret) > 0 &&
+	    !ret->over)
 		record_loss(path, ret);
 	return 1;
 }
