@@ -141,6 +141,46 @@ START_TEST(pull_with_a_long_message)
 }
 END_TEST
 
+/* ---- events ---- */
+
+#define EVENT                                                                                      \
+	"{\"status\":\"die\",\"Actor\":{\"Attributes\":{\"name\":\"openhands-runtime-one\","       \
+	"\"exitCode\":\"3\"}}}\n"
+
+static int
+stop_at(void *arg, const char *sid, const char *what, const char *detail)
+{
+	unsigned *left = arg;
+
+	ck_assert_str_eq(sid, "one");
+	ck_assert_str_eq(what, "die");
+	ck_assert_str_eq(detail, "exit status 3");
+	return --*left == 0 ? -1 : 0;
+}
+
+/* A caller that has seen enough gets no error, unlike one whose stream the Engine ends. */
+START_TEST(events_end)
+{
+	static const char answers[] = PING OK EVENT EVENT EVENT;
+	struct hr_config *c = config();
+	struct hr_backend_host host = {.config = c, .sid = "x", .environ = env, .stop_fd = -1};
+	unsigned left;
+
+	for (left = 2; left <= 4; left += 2) {
+		struct hr_docker d = {.h = &host};
+		struct hr_err err = {0};
+		unsigned n = left;
+
+		fake_http_answers(answers, sizeof(answers) - 1, false);
+		ck_assert_int_eq(hr_docker_events(&d, stop_at, &n, &err), (left == 2 ? 0 : -1));
+		ck_assert_uint_eq(n, (left == 2 ? 0 : 1));
+		ck_assert(left == 2 || err.code == HR_E_DISCONNECTED);
+		hr_engine_done(&d.engine);
+	}
+	hr_config_free(c);
+}
+END_TEST
+
 /* ---- the wait for a server ---- */
 
 static bool time_flies; /* each look at a clock takes a second */
@@ -348,6 +388,7 @@ main(void)
 	tcase_add_test(tc, ports_of_a_container);
 	tcase_add_test(tc, progress_of_a_pull);
 	tcase_add_test(tc, pull_with_a_long_message);
+	tcase_add_test(tc, events_end);
 	tcase_add_test(tc, server_that_prints_for_ever);
 	tcase_add_test(tc, standard_limits);
 	tcase_add_loop_test(tc, ports_to_publish, 0, 2);

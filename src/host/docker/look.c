@@ -19,6 +19,7 @@ struct listener {
 	hr_event_fn *fn;
 	void *arg;
 	struct hr_buf line;
+	bool stopped; /* the callback asked to stop */
 };
 
 static int
@@ -42,7 +43,9 @@ on_bytes(void *arg, const char *p, size_t len)
 	for (i = 0; i < len; i++) {
 		if (p[i] != '\n')
 			hr_buf_addc(&l->line, p[i]);
-		else if (event_line(l) != 0)
+		else
+			l->stopped = event_line(l) != 0;
+		if (l->stopped)
 			return -1;
 	}
 	return 0;
@@ -61,6 +64,8 @@ hr_docker_events(void *self, hr_event_fn *fn, void *arg, struct hr_err *err)
 	hr_buf_init(&l.line, LINE_MAX_BYTES);
 	r = hr_engine_stream(&d->engine, "GET", FILTER, NULL, NULL, on_bytes, &l, 0, err);
 	hr_buf_done(&l.line);
+	if (l.stopped)
+		return 0;
 	/* the Engine closes the stream when it exits */
 	return r == 0 && poll(&stop, 1, 0) == 0
 		   ? hr_err_set(err, HR_E_DISCONNECTED, "the Engine's stream of events has ended")
