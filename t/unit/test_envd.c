@@ -3,20 +3,25 @@
 #include "config.h"
 
 #include <check.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <json-c/json.h>
 
 #include "base/clean.h"
+#include "base/fd.h"
 #include "base/loop.h"
 #include "base/path.h"
 #include "e2b/connect.h"
 #include "e2b/gzip.h"
 #include "e2b/message.h"
+#include "plugins/envd/keep.h"
 #include "plugins/envd/record.h"
 #include "plugins/envd/watch.h"
 #include "proto/json.h"
@@ -218,6 +223,30 @@ START_TEST(a_cut_record_is_none)
 }
 END_TEST
 
+/* ---- packets ---- */
+
+/* A packet without bytes is no end of the connection if it has a descriptor, which is closed. */
+START_TEST(an_empty_packet_with_a_descriptor)
+{
+	struct envd_packet packet;
+	int pair[2], way[2], fds[ENVD_FDS];
+	char byte;
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	ck_assert_int_eq(pipe2(way, O_CLOEXEC | O_NONBLOCK), 0);
+	ck_assert_int_eq(hr_fd_send(pair[0], "", 0, way[1], NULL), 0);
+	ck_assert_int_eq(close(way[1]), 0);
+	errno = 0;
+	ck_assert_int_eq(envd_packet_recv(pair[1], &packet, fds, 0), -1);
+	ck_assert_int_eq(errno, EPROTO);
+	ck_assert_int_eq(read(way[0], &byte, 1), 0);
+	ck_assert_int_eq(close(way[0]), 0);
+	ck_assert_int_eq(close(pair[0]), 0);
+	ck_assert_int_eq(envd_packet_recv(pair[1], &packet, fds, 0), 0);
+	ck_assert_int_eq(close(pair[1]), 0);
+}
+END_TEST
+
 /* ---- watchers ---- */
 
 #define MORE_MAX 3000 /* events that a report makes, before a test gives up */
@@ -384,6 +413,7 @@ main(void)
 	t = tcase_create("records");
 	tcase_add_test(t, a_record_reads_back);
 	tcase_add_test(t, a_cut_record_is_none);
+	tcase_add_test(t, an_empty_packet_with_a_descriptor);
 	suite_add_tcase(s, t);
 	t = tcase_create("watchers");
 	tcase_add_unchecked_fixture(t, scratch_make, scratch_remove);

@@ -90,9 +90,11 @@ envd_packet_recv(int sock, struct envd_packet *p, int fds[ENVD_FDS], int flags)
 	do
 		r = recvmsg(sock, &m, MSG_CMSG_CLOEXEC | flags);
 	while (r < 0 && errno == EINTR);
-	if (r <= 0)
-		return (int)r;
+	if (r < 0)
+		return -1;
 	c = CMSG_FIRSTHDR(&m);
+	if (r == 0 && c == NULL)
+		return 0;
 	if (c != NULL && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
 		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 		memcpy(list, CMSG_DATA(c), n * sizeof(int));
