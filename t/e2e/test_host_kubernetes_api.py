@@ -103,7 +103,7 @@ def conversation():
         h.ok("pause")
         equal(h.api.names(), ALL[1:], "paused: all but the pod")
         equal([r["state"] for r in json.loads(h.ok("ps", "--json")) if r["sid"] == "default"], ["paused"], "state")
-        refuses(h, "it was paused or deleted", "run", "true")
+        refuses(h, "it was paused or deleted; \"handrail resume\" continues", "run", "true")
         h.ok("resume")
         equal(h.api.names(), ALL, "resumed")
         pods = h.api.sent("POST", "/pods")
@@ -704,7 +704,7 @@ def somebody_else():
         h.ok("up")
         equal(h.ok("run", "echo anew"), "anew\n", "made anew")
         h.api.remove(POD)
-        refuses(h, "it was paused or deleted", "run", "true")
+        refuses(h, "it was paused or deleted; \"handrail resume\" continues", "run", "true")
         h.ok("down")
         equal(h.api.names(), [], "nothing is left")
 

@@ -118,8 +118,10 @@ reason(struct hr_forward *f, struct hr_kube *k, const struct hr_err *e, char *te
 		if (why.text[0] != '\0')
 			(void)snprintf(text, cap, "the pod %s: %s", name, why.text);
 	} else if (k->status.code == 404) {
-		(void)snprintf(
-		    text, cap, "the pod %s does not exist: it was paused or deleted", name);
+		(void)snprintf(text, cap,
+		    "the pod %s does not exist: it was paused or deleted; \"handrail resume\" "
+		    "continues a paused sandbox",
+		    name);
 	}
 }
 
