@@ -320,8 +320,7 @@ follow_press(struct hr_keeper *k, const struct hr_press_request *r)
 		shell_end(k);
 		return NULL;
 	}
-	if (!k->hold.holds)
-		shell_drain(k); /* the program may just have started, or changed its key mode */
+	shell_look(k); /* the program may just have started, or changed its key mode */
 	/* Text at a prompt would become a command outside the API. */
 	if (!hr_core_running(k->core) && !hr_core_busy(k->core))
 		return "no command is running";

@@ -33,9 +33,7 @@ on_timer(void *arg)
 
 	k->timer_at = INT64_MAX;
 	shell_unstop(k);
-	if (!k->hold.holds)
-		/* reads output that no event has reported, see LOOK_MS in clocks.c */
-		shell_drain(k);
+	shell_look(k); /* reads output that no event has reported, see LOOK_MS in clocks.c */
 	shell_answer(k);
 	hr_core_timer(k->core, hr_now_ms());
 	keeper_arm(k);

@@ -158,6 +158,7 @@ void keeper_arm(struct hr_keeper *k); /* Sets the timers; call it after each cha
 void shell_close(struct hr_keeper *k, bool kill_all);
 int shell_start(struct hr_keeper *k, const char *dir, struct hr_err *err);
 void shell_drain(struct hr_keeper *k);      /* Reads all of the terminal's output. */
+void shell_look(struct hr_keeper *k);       /* Reads until output must wait for its reader. */
 void shell_read_again(struct hr_keeper *k); /* Reads the terminal again after follow_holds(). */
 void shell_answer(struct hr_keeper *k);     /* Types the terminal's answers to the output read. */
 /* Drops the terminal's answers that an ended program did not read; their echo was the program's. */

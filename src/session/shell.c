@@ -101,9 +101,10 @@ take_read(struct hr_keeper *k, size_t n)
 	}
 }
 
-/* Reads at most `turns` times; with `all` also until the terminal's queue is empty. */
+/* Reads at most `turns` times; with `all` also until the terminal's queue is empty. With `holds` it
+ * stops as soon as the output must wait for its reader. */
 static void
-read_master(struct hr_keeper *k, int turns, bool all)
+read_master(struct hr_keeper *k, int turns, bool all, bool holds)
 {
 	struct hr_kept *p = k->kept;
 	ssize_t n;
@@ -117,7 +118,7 @@ read_master(struct hr_keeper *k, int turns, bool all)
 		n = hr_fd_read(k->shell.master, p->read, sizeof(p->read));
 		if (n > 0) {
 			take_read(k, (size_t)n);
-			if (!all && (n < FULL_SIZE || follow_holds(k)))
+			if ((!all && n < FULL_SIZE) || (holds && follow_holds(k)))
 				break;
 			continue;
 		}
@@ -135,7 +136,14 @@ read_master(struct hr_keeper *k, int turns, bool all)
 void
 shell_drain(struct hr_keeper *k)
 {
-	read_master(k, 64, true);
+	read_master(k, 64, true, false);
+}
+
+void
+shell_look(struct hr_keeper *k)
+{
+	if (!k->hold.holds)
+		read_master(k, 64, true, true);
 }
 
 static void
@@ -149,7 +157,7 @@ on_master(void *arg)
 	}
 	/* One wake-up reads the output that a busy program has ready; then requests and timers get
 	 * their turn. */
-	read_master(k, TURN_READS, false);
+	read_master(k, TURN_READS, false, true);
 	shell_answer(k);
 	keeper_arm(k);
 }

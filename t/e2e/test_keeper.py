@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import stat
+import struct
 import sys
 import tempfile
 import time
@@ -339,6 +340,50 @@ def output_elsewhere():
             equal("standard output does not go to its terminal" in o.suffix, True, (typed, o.suffix))
 
 
+def follow(k, command, offset):
+    """A connection, and (offset, text) of each frame of the command's output from there on."""
+    sock = connect(k)
+    sock.sendall(keeper.follow_frame(command, offset))
+
+    def pieces():
+        with sock, sock.makefile("rb") as f:
+            head = f.read(12)
+            while head:
+                fields = keeper.decode(head + f.read(struct.unpack_from("=I", head, 8)[0]))[1]
+                yield fields["offset"], fields["content"]
+                head = f.read(12)
+    return pieces()
+
+
+def a_reader_at_the_end_loses_nothing():
+    """A command waits for its client, also for one that comes again after a cut and has read all that there is."""
+    lines = 30000
+    with Started(more=["--output-log", "65536"]) as k:
+        os.mkfifo(os.path.join(k.work_dir, "go"), 0o666)
+        run = k.send("echo 'be'gun; cat go; seq -f %%099.0f %d" % lines, blocking=True, whole=True)
+        with open(os.path.join(k.work_dir, "go"), "w"):  # cat has opened it, and waits until it is closed
+            with connect(k) as sock:
+                sock.sendall(keeper.frame(keeper.COMMANDS, b""))
+                command = keeper.decode(keeper.read_one(sock))[1]["id"]
+            first, text, at = follow(k, command, 0), "", 0
+            while "begun\r\n" not in text:
+                at, more = next(first)
+                at, text = at + len(more), text + more
+            first.close()
+            second = follow(k, command, at)
+            k.status()  # was asked after it: the second one has been seen
+        text = ""
+        for offset, more in second:
+            equal(offset, at, "the next byte")
+            at, text = at + len(more), text + more
+            with connect(k) as sock:  # the command prints faster than this is read; typing looks at its output, too
+                sock.sendall(keeper.press_frame(""))
+                keeper.read_one(sock)
+        equal(text.split()[:lines], ["%099d" % (i + 1) for i in range(lines)], "the lines")
+        keeper.read_all(run)
+        run.close()
+
+
 def main():
     if not os.access(PROGRAM, os.X_OK):
         from lib.tap import skip_all
@@ -351,7 +396,7 @@ def main():
                  somebody_reads_the_answer, connections_that_stay,
                  in_the_order_in_which_they_come, lost_on_one_that_stays, the_end_of_a_static_one,
                  what_the_shell_looks_up, bash_is_removed, pipes_are_removed,
-                 output_elsewhere):
+                 output_elsewhere, a_reader_at_the_end_loses_nothing):
         tap.run(test.__name__.replace("_", " "), test)
     return tap.done()
 

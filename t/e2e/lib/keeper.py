@@ -15,14 +15,14 @@ from . import process
 from .observation import Observation
 
 MAGIC = 0x48523031
-RUN, RESULT, STATUS, STATE = 1, 2, 3, 4
+RUN, RESULT, STATUS, STATE, FOLLOW, PRESS, COMMANDS = 1, 2, 3, 4, 5, 7, 9
 TAGS = ["", "command", "is_input", "blocking", "hidden", "timeout", "key", "is_error",
         "has_metadata", "exit_code", "pid", "content", "username", "hostname", "working_dir",
         "py_path", "prefix", "suffix", "ready", "running", "reason",
         "offset", "stays", "signal", "log_start", "log_end", "attempt", "again", "what", "rows", "columns",
-        "id", "length", "state", "started", "elapsed", "silent", "clock"]
+        "id", "length", "state", "started", "elapsed", "silent", "clock", "whole"]
 BOOLS = {"is_input", "blocking", "hidden", "is_error", "has_metadata", "ready", "running"}
-NUMBERS = {"exit_code", "pid"}
+NUMBERS = {"exit_code", "pid", "offset", "id"}
 
 
 def field(name, value):
@@ -34,7 +34,7 @@ def frame(kind, payload):
 
 
 def run_frame(command, is_input=False, blocking=False, timeout=None, hidden=False, key="",
-              stays=False):
+              stays=False, whole=False):
     if isinstance(command, str):
         command = command.encode("utf-8", "surrogateescape")
     payload = field("command", command) + field("is_input", bytes([is_input])) + \
@@ -45,7 +45,20 @@ def run_frame(command, is_input=False, blocking=False, timeout=None, hidden=Fals
         payload += field("key", key.encode())
     if stays:
         payload += field("stays", b"\1")
+    if whole:
+        payload += field("whole", b"\1")
     return frame(RUN, payload)
+
+
+def follow_frame(command, offset):
+    """Follows one command's output to its end."""
+    return frame(FOLLOW, field("offset", struct.pack("=Q", offset)) + field("stays", b"\1") +
+                 field("id", struct.pack("=q", command)))
+
+
+def press_frame(text):
+    """Types the text into the running command."""
+    return frame(PRESS, field("what", struct.pack("=q", 0)) + field("content", text.encode()))
 
 
 def decode(data):
