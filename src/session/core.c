@@ -422,8 +422,10 @@ hr_core_prompt(struct hr_core *c, const struct hr_core_prompt *p, int64_t now)
 		command_over(c);
 	}
 	if (c->s.is_session) {
-		/* The terminal drops unread output at a C-c, and readline's end with it. */
-		hr_view_leave_readline(c->view);
+		/* The terminal drops unread output at a C-c, and readline's end with it. After a
+		 * line that the keeper has typed the end is still to come. */
+		if (was != PHASE_EDITING && was != PHASE_HEALING)
+			hr_view_leave_readline(c->view);
 		c->ops.ack(c->arg, careful);
 	} else {
 		notice_output(c, now); /* readline may be there already */

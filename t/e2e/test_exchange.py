@@ -166,9 +166,9 @@ def while_a_command_runs(s):
 @both
 def other_shells(s):
     """Each session has its own directory; a command of several lines is one command."""
-    for name in ("a", "b"):
+    for name, status in (("a", 0), ("b", 130)):
         create(s, name)
-        equal(run(s, name, "mkdir -p /exchanged/%s; cd /exchanged/%s" % (name, name)), "")
+        equal(run(s, name, "mkdir -p /exchanged/%s; cd /exchanged/%s; (exit %d)" % (name, name, status)), "")
     s.exchange()
     for name in ("b", "a"):
         equal(run(s, name, "touch of-%s\npwd\n/bin/pwd" % name),
