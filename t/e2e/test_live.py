@@ -10,7 +10,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -36,7 +35,7 @@ class Follower:
 
     def __init__(self, s, offset, follow=True):
         self.c = http.client.HTTPConnection("127.0.0.1", s.port, timeout=PATIENCE)
-        self.c.request("GET", "%soutput?offset=%s%s" % (V1, offset, "&follow=true" if follow else ""))
+        self.c.request("GET", "%soutput?offset=%d%s" % (V1, offset, "&follow=true" if follow else ""))
         self.r = self.c.getresponse()
         equal((self.r.status, self.r.getheader("Content-Type"), self.r.getheader("Transfer-Encoding")),
               (200, "application/octet-stream", "chunked"))
@@ -387,38 +386,6 @@ def follow_all(as_events):
         equal(b.answer.status, 200)
 
 
-def a_reader_that_comes_back():
-    """Output waits for a reader that has left and asks at its place again, where nothing is to be read yet."""
-    with Server(settings={"output_log_bytes": 1 << 20}) as s:
-        began, wait = marker(s)
-        door, open_it = gate(s)
-        body = {"action": {"action": "run", "args": {"command": "echo first; %s; %s; seq 1 3000000" % (began, door),
-                                                     "blocking": True}, "timeout": PATIENCE, "whole_output": True}}
-        b = threading.Thread(target=lambda: s.request("POST", V1 + "run", json.dumps(body)))
-        b.start()
-        wait()
-        c = commands(s)[-1]
-        at = c["output"]["start"]
-        f = Follower(s, "%d&command=%d" % (at, c["id"]))
-        at += f.until(b"first\r\n").index(b"first\r\n") + len(b"first\r\n")
-        f.close()
-        equal(session(s)["output"]["end"], at, "all was read")
-        f = Follower(s, "%d&command=%d" % (at, c["id"]))
-        open_it()
-        ends = [at]
-
-        def stands():
-            time.sleep(0.1)
-            ends.append(session(s)["output"]["end"])
-            return ends[-1] > at and ends[-1:] * 10 == ends[-10:]
-        s.until("no output comes any more", stands)
-        equal(commands(s)[-1]["state"], "running", "it waits for its reader")
-        got = b"".join(iter(lambda: f.r.read1(1 << 20), b""))
-        equal(got == b"".join(b"%d\r\n" % i for i in range(1, 3000001)), True, len(got))
-        b.join(PATIENCE)
-        equal(commands(s)[-1]["state"], "completed")
-
-
 def old_output_is_dropped():
     with Server(settings={"output_log_bytes": 4096}) as s:
         s.run("seq 1 5000")
@@ -604,10 +571,10 @@ def no_page_from_elsewhere():
         equal(a.status, 201, "the key says who it is")
 
 
-TESTS = [no_page_from_elsewhere, while_it_runs, nothing_is_lost, no_event_is_lost, a_reader_that_comes_back,
-         old_output_is_dropped, events, gaps_are_told, input_and_signals, bound_to_one_command, list_of_commands,
-         keys, size_of_the_terminal, followers_take_nothing_from_actions, end_of_the_server, keeper_dies,
-         key_is_needed, refused_connections]
+TESTS = [no_page_from_elsewhere, while_it_runs, nothing_is_lost, no_event_is_lost, old_output_is_dropped, events,
+         gaps_are_told, input_and_signals, bound_to_one_command, list_of_commands, keys, size_of_the_terminal,
+         followers_take_nothing_from_actions, end_of_the_server, keeper_dies, key_is_needed,
+         refused_connections]
 
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))
