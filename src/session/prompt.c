@@ -32,6 +32,19 @@ has_option(const char *list, const char *word)
 	return false;
 }
 
+/* Sets p->is_past, and drops what was typed before the report. A shell that a signal interrupts
+ * while it waits reports again, and may take the ack of the first report for that of the second:
+ * what was typed then is for readline. */
+static void
+drop_before(struct hr_keeper *k, struct hr_core_prompt *p)
+{
+	p->is_past = p->is_session && hr_core_sees_readline(k->core) && !shell_waits(k);
+	if (p->is_past)
+		return;
+	shell_unanswer(k);
+	shell_drop_input(k, p->is_session);
+}
+
 static void
 at_prompt(struct hr_keeper *k, const struct hr_report *r)
 {
@@ -68,13 +81,7 @@ at_prompt(struct hr_keeper *k, const struct hr_report *r)
 	k->place_looked = false;
 	k->starts = 0;
 	shell_unsize(k);
-	/* A shell that a signal interrupts while it waits reports again, and may take the ack of
-	 * the first report for that of the second. */
-	p.is_past = p.is_session && hr_core_sees_readline(k->core) && !shell_waits(k);
-	if (!p.is_past) { /* otherwise this would drop a typed command */
-		shell_unanswer(k);
-		shell_drop_input(k, p.is_session);
-	}
+	drop_before(k, &p);
 	hr_core_prompt(k->core, &p, hr_now_ms());
 }
 
